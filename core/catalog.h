@@ -1,0 +1,62 @@
+/* What a backend can compute, as data: its catalogue, one row a kernel. The planner picks rows and
+ * computes grids from them; nothing else decides what is supported. */
+#ifndef LATTN_CORE_CATALOG_H
+#define LATTN_CORE_CATALOG_H
+
+#include <stdint.h>
+
+/* The steps a call is made of. Prefill runs either OUTPUT alone, one segment a sequence (a walking
+ * row), or STATE, SCAN and OUTPUT over segments. Decode runs DECODE. */
+enum lattn_pass {
+    LATTN_PASS_STATE,  /* WORK[segment] = the segment's own state (from zero), decayed to its end */
+    LATTN_PASS_SCAN,   /* WORK[segment] = the state before the segment; writes final states and
+                          block states; zeroes nothing of o */
+    LATTN_PASS_OUTPUT, /* o of a segment from its prefix state; zero o for padding sequences */
+    LATTN_PASS_DECODE, /* o and new states of a few tokens */
+    LATTN_PASS_COUNT
+};
+
+/* lattn_kernel_row.can: what an OUTPUT row can do beyond one LATTN_BLOCK from a prefix state. */
+#define LATTN_CAN_WALK 1      /* any number of tokens, and without LATTN_FLAG_SEGMENTED it reads
+                                 state_in and writes state_out itself */
+#define LATTN_CAN_WALK_KEPT 2 /* ... and writes block states on the way */
+#define LATTN_CAN_WALK_VLLM 4 /* ... under the vllm decay rule too */
+
+/* lattn_kernel_row.needs: what the row asks of a call. */
+#define LATTN_NEEDS_ALIGN16 1       /* q, k, v, o: offsets and strides multiples of 16 bytes */
+#define LATTN_NEEDS_STATE_E_UNIT 2  /* states in and out: stride_e = 1, the rest and the offset
+                                       multiples of 16 bytes */
+#define LATTN_NEEDS_STATE_D_UNIT 4  /* the same with stride_d = 1 */
+#define LATTN_NEEDS_STATE_F32 8     /* states in, out and kept are float32 */
+#define LATTN_NEEDS_RECURRENCE 16   /* not the vllm decay rule */
+#define LATTN_NEEDS_TF32_ALLOWED 32 /* float32 inputs only with LATTN_PRECISION_TF32 */
+#define LATTN_NEEDS_ONE_TOKEN 64    /* decode of one token, no token states */
+
+/* Sets of lattn_dtype, of q, k, v and o. */
+#define LATTN_TYPES_F32 1
+#define LATTN_TYPES_F16 2
+#define LATTN_TYPES_BF16 4
+#define LATTN_TYPES_ALL 7
+
+struct lattn_kernel_row {
+    const char *entry;   /* the kernel's name; unique within its catalogue */
+    const void *program; /* the backend's own word on where to find it */
+    enum lattn_pass pass;
+    uint32_t types;        /* LATTN_TYPES_ of q, k, v, o that it takes */
+    uint16_t d_min, d_max, d_step; /* d it takes: d_min to d_max, multiples of d_step (0: any) */
+    uint16_t e_min, e_max, e_step;
+    uint32_t can;          /* LATTN_CAN_ */
+    uint32_t needs;        /* LATTN_NEEDS_ */
+    uint32_t features;     /* the backend's own bits; all must be among the device's */
+    uint32_t threads;      /* in a group */
+    uint32_t shared;       /* bytes of group memory that a launch asks for */
+    uint32_t shared_total; /* bytes of group memory in all, static ones too: what must fit */
+    /* One group computes this much; 0 means all of that axis. Tiles of an axis are numbered from 0,
+     * and the group's number is, fastest first: e tile, d tile, token tile, head, segment (or
+     * sequence, in SCAN and DECODE). */
+    uint16_t e_tile, d_tile, token_tile;
+    uint16_t groups_per_unit; /* that run at once on one compute unit: the cost model's only word
+                                 on speed; 0: one */
+};
+
+#endif
