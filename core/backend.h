@@ -19,12 +19,12 @@
 
 /* What the planner knows of an open device. */
 struct lattn_caps {
-    uint32_t features;     /* the backend's own bits, matched with lattn_kernel_row.features */
-    uint32_t max_threads;  /* in a group */
-    uint32_t max_shared;   /* bytes of group memory */
+    uint32_t features;    /* the backend's own bits, matched with lattn_kernel_row.features */
+    uint32_t max_threads; /* in a group */
+    uint32_t max_shared;  /* bytes of group memory */
     uint32_t compute_units;
-    uint64_t max_groups;   /* in a launch */
-    uint64_t max_memory;   /* bytes in one memory; 0: no limit known */
+    uint64_t max_groups; /* in a launch */
+    uint64_t max_memory; /* bytes in one memory; 0: no limit known */
 };
 
 /* One launch of a kernel. Grids have one axis: `groups` groups of `threads` threads. */

@@ -17,14 +17,16 @@ enum lattn_pass {
 };
 
 /* lattn_kernel_row.can: what an OUTPUT row can do beyond one LATTN_BLOCK from a prefix state. */
-#define LATTN_CAN_WALK 1      /* any number of tokens, and without LATTN_FLAG_SEGMENTED it reads
+#define LATTN_CAN_WALK                                                                             \
+    1                         /* any number of tokens, and without LATTN_FLAG_SEGMENTED it reads   \
                                  state_in and writes state_out itself */
 #define LATTN_CAN_WALK_KEPT 2 /* ... and writes block states on the way */
 #define LATTN_CAN_WALK_VLLM 4 /* ... under the vllm decay rule too */
 
 /* lattn_kernel_row.needs: what the row asks of a call. */
-#define LATTN_NEEDS_ALIGN16 1       /* q, k, v, o: offsets and strides multiples of 16 bytes */
-#define LATTN_NEEDS_STATE_E_UNIT 2  /* states in and out: stride_e = 1, the rest and the offset
+#define LATTN_NEEDS_ALIGN16 1 /* q, k, v, o: offsets and strides multiples of 16 bytes */
+#define LATTN_NEEDS_STATE_E_UNIT                                                                   \
+    2                               /* states in and out: stride_e = 1, the rest and the offset    \
                                        multiples of 16 bytes */
 #define LATTN_NEEDS_STATE_D_UNIT 4  /* the same with stride_d = 1 */
 #define LATTN_NEEDS_STATE_F32 8     /* states in, out and kept are float32 */
@@ -42,7 +44,7 @@ struct lattn_kernel_row {
     const char *entry;   /* the kernel's name; unique within its catalogue */
     const void *program; /* the backend's own word on where to find it */
     enum lattn_pass pass;
-    uint32_t types;        /* LATTN_TYPES_ of q, k, v, o that it takes */
+    uint32_t types;                /* LATTN_TYPES_ of q, k, v, o that it takes */
     uint16_t d_min, d_max, d_step; /* d it takes: d_min to d_max, multiples of d_step (0: any) */
     uint16_t e_min, e_max, e_step;
     uint32_t can;          /* LATTN_CAN_ */

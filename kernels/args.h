@@ -31,24 +31,25 @@ enum lattn_memory_slot {
     LATTN_MEM_SLOT_IN,
     LATTN_MEM_STATE_OUT,
     LATTN_MEM_SLOT_OUT,
-    LATTN_MEM_KEPT,        /* prefill: block states; decode: token states */
-    LATTN_MEM_WORK,        /* prefix states, float [segments][h][d][e] */
+    LATTN_MEM_KEPT, /* prefill: block states; decode: token states */
+    LATTN_MEM_WORK, /* prefix states, float [segments][h][d][e] */
     LATTN_MEM_COUNT
 };
 
 /* lattn_args.flags: what the call has. */
-#define LATTN_FLAG_PACKED 1       /* cu_seqlens is given */
-#define LATTN_FLAG_STATE_IN 2     /* else every initial state is zero */
-#define LATTN_FLAG_HAS_INITIAL 4  /* has_initial is given, else all have one */
-#define LATTN_FLAG_STATE_OUT 8    /* final states are wanted */
-#define LATTN_FLAG_SLOT_IN 16     /* else row = sequence */
+#define LATTN_FLAG_PACKED 1      /* cu_seqlens is given */
+#define LATTN_FLAG_STATE_IN 2    /* else every initial state is zero */
+#define LATTN_FLAG_HAS_INITIAL 4 /* has_initial is given, else all have one */
+#define LATTN_FLAG_STATE_OUT 8   /* final states are wanted */
+#define LATTN_FLAG_SLOT_IN 16    /* else row = sequence */
 #define LATTN_FLAG_SLOT_OUT 32
-#define LATTN_FLAG_SLOT_IN_64 64  /* slot_in is 64-bit, else 32 */
+#define LATTN_FLAG_SLOT_IN_64 64 /* slot_in is 64-bit, else 32 */
 #define LATTN_FLAG_SLOT_OUT_64 128
-#define LATTN_FLAG_KEPT 256       /* block states or token states are wanted */
-#define LATTN_FLAG_VLLM 512       /* the vllm decay rule, else the recurrence */
-#define LATTN_FLAG_SEGMENTED 1024 /* outputs start from the prefix states in WORK; the scan has
-                                     dealt with state_in and state_out */
+#define LATTN_FLAG_KEPT 256 /* block states or token states are wanted */
+#define LATTN_FLAG_VLLM 512 /* the vllm decay rule, else the recurrence */
+#define LATTN_FLAG_SEGMENTED                                                                       \
+    1024 /* outputs start from the prefix states in WORK; the scan has                             \
+            dealt with state_in and state_out */
 
 /* Element types of q, k, v, o and of states, numbered as lattn_dtype. */
 #define LATTN_TYPE_F32 0
@@ -78,9 +79,9 @@ struct lattn_args {
     lattn_i32 heads;     /* h */
     lattn_i32 group;     /* v heads per q/k head */
     lattn_i32 d, e;
-    lattn_i32 segment;   /* tokens in a segment, a multiple of LATTN_BLOCK unless unsegmented */
-    lattn_i32 segments;  /* dense: of each sequence; packed: the bound on their number in all */
-    lattn_i32 flags;     /* LATTN_FLAG_ */
+    lattn_i32 segment;  /* tokens in a segment, a multiple of LATTN_BLOCK unless unsegmented */
+    lattn_i32 segments; /* dense: of each sequence; packed: the bound on their number in all */
+    lattn_i32 flags;    /* LATTN_FLAG_ */
     float scale;
     lattn_i32 unused;
 };

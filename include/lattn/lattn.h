@@ -26,6 +26,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A struct that is zero but for its struct_size. */
+#ifdef __cplusplus
+template <typename T> inline T lattn_sized()
+{
+    T sized = T();
+    sized.struct_size = sizeof(T);
+    return sized;
+}
+#define LATTN_SIZED(type) lattn_sized<type>()
+#else
+#define LATTN_SIZED(type)                                                                          \
+    {                                                                                              \
+        .struct_size = sizeof(type)                                                                \
+    }
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -47,18 +63,18 @@ LATTN_API const char *lattn_version_string(void);
 
 typedef enum lattn_status {
     LATTN_OK = 0,
-    LATTN_ERROR_INVALID_ARGUMENT = 1,  /* an argument breaks a rule of its function */
-    LATTN_ERROR_UNSUPPORTED = 2,       /* a legal request that this device has no kernel for */
-    LATTN_ERROR_OUT_OF_MEMORY = 3,     /* the host allocator returned NULL */
-    LATTN_ERROR_DEVICE_MEMORY = 4,     /* the device has too little memory */
-    LATTN_ERROR_NO_DEVICE = 5,         /* no such device, or no driver for it */
-    LATTN_ERROR_DEVICE_TOO_OLD = 6,    /* the device is below what its backend requires */
-    LATTN_ERROR_DRIVER_TOO_OLD = 7,    /* the driver is too old for the built-in device code */
-    LATTN_ERROR_NO_DEVICE_CODE = 8,    /* this build has no code for the device's architecture */
-    LATTN_ERROR_NOT_PREPARED = 9,      /* the matching lattn_*_prepare was not called on the stream */
-    LATTN_ERROR_WORKSPACE = 10,        /* the workspace given is smaller than the call needs */
-    LATTN_ERROR_BUILD = 11,            /* the device's compiler refused a kernel */
-    LATTN_ERROR_DEVICE = 12,           /* a call of the driver failed; the message carries its code */
+    LATTN_ERROR_INVALID_ARGUMENT = 1, /* an argument breaks a rule of its function */
+    LATTN_ERROR_UNSUPPORTED = 2,      /* a legal request that this device has no kernel for */
+    LATTN_ERROR_OUT_OF_MEMORY = 3,    /* the host allocator returned NULL */
+    LATTN_ERROR_DEVICE_MEMORY = 4,    /* the device has too little memory */
+    LATTN_ERROR_NO_DEVICE = 5,        /* no such device, or no driver for it */
+    LATTN_ERROR_DEVICE_TOO_OLD = 6,   /* the device is below what its backend requires */
+    LATTN_ERROR_DRIVER_TOO_OLD = 7,   /* the driver is too old for the built-in device code */
+    LATTN_ERROR_NO_DEVICE_CODE = 8,   /* this build has no code for the device's architecture */
+    LATTN_ERROR_NOT_PREPARED = 9, /* the matching lattn_*_prepare was not called on the stream */
+    LATTN_ERROR_WORKSPACE = 10,   /* the workspace given is smaller than the call needs */
+    LATTN_ERROR_BUILD = 11,       /* the device's compiler refused a kernel */
+    LATTN_ERROR_DEVICE = 12,      /* a call of the driver failed; the message carries its code */
 } lattn_status;
 
 /* The status's name, such as "LATTN_ERROR_UNSUPPORTED". Static storage; never NULL. */
@@ -92,16 +108,16 @@ typedef struct lattn_allocator {
 
 typedef struct lattn_context_params {
     size_t struct_size;
-    lattn_log_fn log;          /* NULL: no log */
+    lattn_log_fn log; /* NULL: no log */
     void *log_user;
     lattn_log_level log_level; /* the most detailed level passed to `log`; 0: warnings */
     lattn_allocator allocator; /* alloc NULL: malloc and free */
     const char *cache_dir;     /* where device programs are cached; NULL: the user's cache folder
                                   ($XDG_CACHE_HOME, else $HOME/.cache, then lattn/); "": no cache.
                                   Copied. */
-    const char *backends;      /* only these, comma-separated, e.g. "reference"; NULL: all. Copied. */
+    const char *backends; /* only these, comma-separated, e.g. "reference"; NULL: all. Copied. */
 } lattn_context_params;
-#define LATTN_CONTEXT_PARAMS_INIT {sizeof(lattn_context_params)}
+#define LATTN_CONTEXT_PARAMS_INIT LATTN_SIZED(lattn_context_params)
 
 /* Opens the drivers it finds (once in a process, never closed) and lists their devices. No driver
  * and no device is no error: the reference device is always there. Initialises no device.
@@ -121,18 +137,18 @@ typedef enum lattn_device_kind {
 
 typedef struct lattn_device_info {
     size_t struct_size;
-    char backend[16];       /* "reference", or the name of a device backend in this build */
-    int32_t ordinal;        /* its number within the backend */
+    char backend[16]; /* "reference", or the name of a device backend in this build */
+    int32_t ordinal;  /* its number within the backend */
     lattn_device_kind kind;
     char name[128];
-    char arch[64];          /* the backend's name of the architecture, "" if it has none */
-    char driver[128];       /* driver and version, as the driver gives them */
-    uint64_t memory;        /* bytes; 0 if unknown */
+    char arch[64];    /* the backend's name of the architecture, "" if it has none */
+    char driver[128]; /* driver and version, as the driver gives them */
+    uint64_t memory;  /* bytes; 0 if unknown */
     int32_t compute_units;
-    lattn_status status;    /* what opening it would return for a reason known now, else LATTN_OK */
-    char reason[256];       /* the message that goes with `status` */
+    lattn_status status; /* what opening it would return for a reason known now, else LATTN_OK */
+    char reason[256];    /* the message that goes with `status` */
 } lattn_device_info;
-#define LATTN_DEVICE_INFO_INIT {sizeof(lattn_device_info)}
+#define LATTN_DEVICE_INFO_INIT LATTN_SIZED(lattn_device_info)
 
 /* How many devices of all backends there are; they are numbered from 0, best first, and the
  * numbers do not change while the context lives. The reference is the last. */
@@ -189,7 +205,8 @@ LATTN_API lattn_status lattn_stream_create(lattn_device *device, lattn_stream **
 
 /* Puts work on the caller's own stream or queue (lattn/interop.h), which stays the caller's; it
  * must belong to the device and execute in order. */
-LATTN_API lattn_status lattn_stream_adopt(lattn_device *device, void *native, lattn_stream **stream);
+LATTN_API lattn_status lattn_stream_adopt(lattn_device *device, void *native,
+                                          lattn_stream **stream);
 
 /* Waits for the work of a stream that the library created; never for an adopted one. NULL is
  * ignored. */
@@ -271,8 +288,8 @@ typedef struct lattn_state {
     int64_t stride_head;
     int64_t stride_d;
     int64_t stride_e;
-    int64_t slots;               /* rows there are; may be 0 without slot_idx, meaning batch */
-    lattn_array slot_idx;        /* [batch] on the device; base NULL: row = sequence number */
+    int64_t slots;        /* rows there are; may be 0 without slot_idx, meaning batch */
+    lattn_array slot_idx; /* [batch] on the device; base NULL: row = sequence number */
     lattn_index_type slot_type;
 } lattn_state;
 
@@ -295,35 +312,35 @@ typedef struct lattn_workspace {
  * not write one slot, nor one write the slot that another reads. */
 typedef struct lattn_prefill_params {
     size_t struct_size;
-    int64_t batch;         /* b >= 0 */
-    int64_t tokens;        /* n >= 0 */
-    int64_t max_tokens;    /* packed: no sequence is longer; 0: tokens. A hint for speed only */
-    int32_t heads;         /* h >= 1: of v, o, slopes and states */
-    int32_t qk_heads;      /* of q and k: a divisor of heads; 0: heads. v head i uses q and k head
-                              i / (heads / qk_heads) */
-    int32_t d;             /* 1 to 256: of q and k */
-    int32_t e;             /* 1 to 256: of v and o; 0: d */
-    lattn_dtype dtype;     /* of q, k, v and o */
+    int64_t batch;      /* b >= 0 */
+    int64_t tokens;     /* n >= 0 */
+    int64_t max_tokens; /* packed: no sequence is longer; 0: tokens. A hint for speed only */
+    int32_t heads;      /* h >= 1: of v, o, slopes and states */
+    int32_t qk_heads;   /* of q and k: a divisor of heads; 0: heads. v head i uses q and k head
+                           i / (heads / qk_heads) */
+    int32_t d;          /* 1 to 256: of q and k */
+    int32_t e;          /* 1 to 256: of v and o; 0: d */
+    lattn_dtype dtype;  /* of q, k, v and o */
     lattn_precision precision;
     lattn_decay decay;
-    float scale;           /* of o; 0: 1 */
+    float scale; /* of o; 0: 1 */
     lattn_tensor q, k, v;
     lattn_tensor o;
-    lattn_array slopes;      /* float32 [h], each s >= 0 */
-    lattn_array cu_seqlens;  /* int32 [batch + 1]; base NULL: dense */
-    lattn_state state_in;    /* base NULL: every initial state is zero */
-    lattn_array has_initial; /* uint8 [batch]; 0: that sequence starts from zero and its slot in
-                                state_in is not used. base NULL: all have one */
-    lattn_state state_out;   /* final states; base NULL: not wanted. May be state_in itself */
-    lattn_array block_states; /* float32, contiguous; base NULL: not wanted. Dense: [b, h, blocks + 1,
-                                d, e] with blocks = ceil(n / 256), the state before each block and
-                                then the final one, as vLLM's prefill returns it. Packed: [rows, h,
-                                d, e] with rows = floor(n / 256) + 2 batch, those of sequence i
+    lattn_array slopes;       /* float32 [h], each s >= 0 */
+    lattn_array cu_seqlens;   /* int32 [batch + 1]; base NULL: dense */
+    lattn_state state_in;     /* base NULL: every initial state is zero */
+    lattn_array has_initial;  /* uint8 [batch]; 0: that sequence starts from zero and its slot in
+                                 state_in is not used. base NULL: all have one */
+    lattn_state state_out;    /* final states; base NULL: not wanted. May be state_in itself */
+    lattn_array block_states; /* float32, contiguous; base NULL: not wanted. Dense: [b, h, blocks +
+                                1, d, e] with blocks = ceil(n / 256), the state before each block
+                                and then the final one, as vLLM's prefill returns it. Packed: [rows,
+                                h, d, e] with rows = floor(n / 256) + 2 batch, those of sequence i
                                 from row floor(cu_seqlens[i] / 256) + 2 i on; other rows are left
                                 as they are */
     lattn_workspace workspace;
 } lattn_prefill_params;
-#define LATTN_PREFILL_PARAMS_INIT {sizeof(lattn_prefill_params)}
+#define LATTN_PREFILL_PARAMS_INIT LATTN_SIZED(lattn_prefill_params)
 
 /* Loads every kernel that calls with these dtypes, head sizes (d, e) and precision can use on this
  * stream, whatever their lengths, strides and options. Slow the first time (it may compile), a look
@@ -334,8 +351,7 @@ LATTN_API lattn_status lattn_prefill_prepare(lattn_stream *stream,
 /* The bytes of workspace that lattn_prefill needs for exactly these params (pointers count only as
  * NULL or not, and by alignment). */
 LATTN_API lattn_status lattn_prefill_workspace(lattn_stream *stream,
-                                               const lattn_prefill_params *params,
-                                               uint64_t *bytes);
+                                               const lattn_prefill_params *params, uint64_t *bytes);
 
 /* Enough workspace for every call with these head counts and sizes, at most `batch` sequences and
  * at most `tokens` tokens over all of them (dense: batch x tokens). */
@@ -361,30 +377,31 @@ LATTN_API lattn_status lattn_prefill_describe(lattn_stream *stream,
  * accepted row of token_states as the next call's state_in. */
 typedef struct lattn_decode_params {
     size_t struct_size;
-    int64_t batch;         /* B >= 0 */
-    int32_t tokens;        /* 1 to 8; 0: 1 */
-    int32_t heads;         /* as in prefill, to `scale` */
+    int64_t batch;  /* B >= 0 */
+    int32_t tokens; /* 1 to 8; 0: 1 */
+    int32_t heads;  /* as in prefill, to `scale` */
     int32_t qk_heads;
     int32_t d;
     int32_t e;
     lattn_dtype dtype;
     lattn_precision precision;
     float scale;
-    lattn_tensor q, k, v;    /* [B, h, tokens, dim] */
-    lattn_tensor o;          /* default strides make [B, h * e] of one token */
-    lattn_array slopes;      /* float32 [h] */
-    lattn_state state_in;    /* required */
-    lattn_array has_initial; /* uint8 [B]; base NULL: all have one */
-    lattn_state state_out;   /* base NULL: state_in, in place */
+    lattn_tensor q, k, v;     /* [B, h, tokens, dim] */
+    lattn_tensor o;           /* default strides make [B, h * e] of one token */
+    lattn_array slopes;       /* float32 [h] */
+    lattn_state state_in;     /* required */
+    lattn_array has_initial;  /* uint8 [B]; base NULL: all have one */
+    lattn_state state_out;    /* base NULL: state_in, in place */
     lattn_state token_states; /* base NULL: not wanted. Row b * tokens + t is the state after token
                                  t of sequence b; takes no slot_idx; rows of padding sequences are
                                  left as they are */
     lattn_workspace workspace;
 } lattn_decode_params;
-#define LATTN_DECODE_PARAMS_INIT {sizeof(lattn_decode_params)}
+#define LATTN_DECODE_PARAMS_INIT LATTN_SIZED(lattn_decode_params)
 
 /* As their prefill namesakes. */
-LATTN_API lattn_status lattn_decode_prepare(lattn_stream *stream, const lattn_decode_params *params);
+LATTN_API lattn_status lattn_decode_prepare(lattn_stream *stream,
+                                            const lattn_decode_params *params);
 LATTN_API lattn_status lattn_decode_workspace(lattn_stream *stream,
                                               const lattn_decode_params *params, uint64_t *bytes);
 LATTN_API lattn_status lattn_decode(lattn_stream *stream, const lattn_decode_params *params);

@@ -1,0 +1,19 @@
+/* How long a segment should be: the planner's cost model. */
+#ifndef LATTN_CORE_COST_H
+#define LATTN_CORE_COST_H
+
+#include "backend.h"
+#include "request.h"
+
+/* The rows at hand, and what the call lets the output row do. */
+struct lattn_choice {
+    const struct lattn_kernel_row *output, *state, *scan; /* the latter two NULL: no segments */
+    bool may_walk;                                        /* whole sequences */
+    bool may_lengthen;                                    /* segments of more than one block */
+};
+
+/* The segment length that the model expects to be fastest, or LATTN_WHOLE_SEQUENCE. */
+int32_t lattn_choose_segment(const struct lattn_caps *caps, const struct lattn_request *request,
+                             const struct lattn_choice *choice);
+
+#endif

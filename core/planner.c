@@ -1,0 +1,263 @@
+#include "planner.h"
+
+#include <stdio.h>
+
+#include "cost.h"
+#include "error.h"
+#include "tiling.h"
+
+static const char *const pass_names[LATTN_PASS_COUNT] = {
+    [LATTN_PASS_STATE] = "state",
+    [LATTN_PASS_SCAN] = "scan",
+    [LATTN_PASS_OUTPUT] = "output",
+    [LATTN_PASS_DECODE] = "decode",
+};
+
+static const char *const dtype_names[] = {
+    [LATTN_F32] = "float32",
+    [LATTN_F16] = "float16",
+    [LATTN_BF16] = "bfloat16",
+};
+
+static bool size_fits(int32_t size, uint16_t least, uint16_t most, uint16_t step)
+{
+    return size >= least && size <= most && (!step || size % step == 0);
+}
+
+/* Is the row meant for such calls, on whatever device? */
+static bool row_matches(const struct lattn_kernel_row *row, const struct lattn_kind *kind)
+{
+    return (row->pass == LATTN_PASS_DECODE) == kind->decode && (row->types >> kind->dtype & 1) &&
+           size_fits(kind->d, row->d_min, row->d_max, row->d_step) &&
+           size_fits(kind->e, row->e_min, row->e_max, row->e_step) &&
+           (!(row->needs & LATTN_NEEDS_TF32_ALLOWED) || kind->dtype != LATTN_F32 ||
+            kind->precision == LATTN_PRECISION_TF32);
+}
+
+static bool device_can(const struct lattn_kernel_row *row, const struct lattn_caps *caps)
+{
+    return !(row->features & ~caps->features) && row->threads <= caps->max_threads &&
+           row->shared_total <= caps->max_shared;
+}
+
+bool lattn_row_serves(const struct lattn_kernel_row *row, const struct lattn_caps *caps,
+                      const struct lattn_kind *kind)
+{
+    return row_matches(row, kind) && device_can(row, caps);
+}
+
+/* The first row of a pass, from `first` on, that serves a call offering `offers`. */
+static uint32_t find_row(const struct lattn_device *device, const struct lattn_kind *kind,
+                         enum lattn_pass pass, uint32_t offers, uint32_t first)
+{
+    uint32_t i = first;
+    for (; i < device->backend->row_count; i++) {
+        const struct lattn_kernel_row *row = &device->backend->rows[i];
+        if (row->pass == pass && !(row->needs & ~offers) &&
+            lattn_row_serves(row, &device->caps, kind))
+            break;
+    }
+    return i;
+}
+
+/* Says why no row of the pass will do: nothing is written for such calls, or what the least
+ * demanding row that is asks of the device. */
+static lattn_status explain(const struct lattn_device *device, const struct lattn_kind *kind,
+                            enum lattn_pass pass)
+{
+    const struct lattn_kernel_row *close = NULL;
+    for (uint32_t i = 0; i < device->backend->row_count; i++) {
+        const struct lattn_kernel_row *row = &device->backend->rows[i];
+        if (row->pass == pass && row_matches(row, kind) &&
+            !(row->features & ~device->caps.features) &&
+            (!close || row->shared_total + row->threads < close->shared_total + close->threads))
+            close = row;
+    }
+    char limits[160] = "";
+    if (close && !device_can(close, &device->caps))
+        snprintf(limits, sizeof(limits),
+                 ": %s needs groups of %u and %u bytes of group memory, the device has %u and %u",
+                 close->entry, close->threads, close->shared_total, device->caps.max_threads,
+                 device->caps.max_shared);
+    return lattn_fail(LATTN_ERROR_UNSUPPORTED,
+                      "%s device %s: no %s kernel for %s, d = %d, e = %d with these strides and "
+                      "types%s",
+                      device->backend->name, device->info.name, pass_names[pass],
+                      dtype_names[kind->dtype], kind->d, kind->e, limits);
+}
+
+/* A walking row needs no company; any other OUTPUT row comes with STATE and SCAN. */
+lattn_status lattn_plan_check(const struct lattn_device *device, const struct lattn_kind *kind)
+{
+    const uint32_t all = UINT32_MAX;
+    const uint32_t count = device->backend->row_count;
+    enum lattn_pass last = kind->decode ? LATTN_PASS_DECODE : LATTN_PASS_OUTPUT;
+    if (find_row(device, kind, last, all, 0) == count)
+        return explain(device, kind, last);
+    if (kind->decode)
+        return LATTN_OK;
+    for (uint32_t i = 0; (i = find_row(device, kind, last, all, i)) < count; i++) {
+        if (device->backend->rows[i].can & LATTN_CAN_WALK)
+            return LATTN_OK;
+    }
+    for (enum lattn_pass pass = LATTN_PASS_STATE; pass <= LATTN_PASS_SCAN; pass++) {
+        if (find_row(device, kind, pass, all, 0) == count)
+            return explain(device, kind, pass);
+    }
+    return LATTN_OK;
+}
+
+/* May the row walk whole sequences in this call? */
+static bool may_walk(const struct lattn_kernel_row *row, const struct lattn_request *request)
+{
+    int32_t flags = request->args.flags;
+    return (row->can & LATTN_CAN_WALK) &&
+           (!(flags & LATTN_FLAG_KEPT) || (row->can & LATTN_CAN_WALK_KEPT)) &&
+           (!(flags & LATTN_FLAG_VLLM) || (row->can & LATTN_CAN_WALK_VLLM));
+}
+
+/* Block states and the vllm rule go by blocks, and a row that does not walk goes block by block. */
+static bool may_lengthen(const struct lattn_kernel_row *row, const struct lattn_request *request)
+{
+    return (row->can & LATTN_CAN_WALK) &&
+           !(request->args.flags & (LATTN_FLAG_KEPT | LATTN_FLAG_VLLM));
+}
+
+static lattn_status add_step(const struct lattn_device *device, struct lattn_plan *plan,
+                             uint32_t row, uint64_t groups)
+{
+    if (!groups)
+        return LATTN_OK;
+    if (groups > device->caps.max_groups)
+        return lattn_fail(LATTN_ERROR_UNSUPPORTED,
+                          "%s needs %llu groups in one launch, the device takes %llu",
+                          device->backend->rows[row].entry, (unsigned long long)groups,
+                          (unsigned long long)device->caps.max_groups);
+    plan->steps[plan->step_count++] = (struct lattn_step){row, groups};
+    return LATTN_OK;
+}
+
+static lattn_status plan_walk(const struct lattn_device *device,
+                              const struct lattn_request *request, uint32_t output,
+                              struct lattn_plan *plan)
+{
+    plan->segment = LATTN_WHOLE_SEQUENCE;
+    plan->segments = (request->args.flags & LATTN_FLAG_PACKED) ? request->args.sequences : 1;
+    return add_step(device, plan, output,
+                    lattn_groups_of(&device->backend->rows[output], request, plan->segment));
+}
+
+static lattn_status plan_segments(const struct lattn_device *device,
+                                  const struct lattn_request *request, uint32_t output,
+                                  int32_t segment, const uint32_t rows[2], struct lattn_plan *plan)
+{
+    const struct lattn_args *args = &request->args;
+    int64_t total = lattn_segment_count(request, segment);
+    plan->segmented = true;
+    plan->segment = segment;
+    plan->segments =
+        (int32_t)((args->flags & LATTN_FLAG_PACKED) || !args->sequences ? total
+                                                                        : total / args->sequences);
+    lattn_status status = lattn_states_size(total, args->heads, args->d, args->e, &plan->workspace);
+    if (status)
+        return status;
+    uint64_t groups =
+        request->total ? lattn_groups_of(&device->backend->rows[rows[0]], request, segment) : 0;
+    status = add_step(device, plan, rows[0], groups);
+    if (status)
+        return status;
+    /* With no tokens there are only states to pass on, if anyone wants them. */
+    bool scan = request->total || (args->flags & (LATTN_FLAG_STATE_OUT | LATTN_FLAG_KEPT));
+    groups = scan ? lattn_groups_of(&device->backend->rows[rows[1]], request, segment) : 0;
+    status = add_step(device, plan, rows[1], groups);
+    if (status)
+        return status;
+    groups = request->total ? lattn_groups_of(&device->backend->rows[output], request, segment) : 0;
+    return add_step(device, plan, output, groups);
+}
+
+lattn_status lattn_plan_prefill(const struct lattn_device *device,
+                                const struct lattn_request *request, struct lattn_plan *plan)
+{
+    const struct lattn_backend *backend = device->backend;
+    const struct lattn_kind *kind = &request->kind;
+    *plan = (struct lattn_plan){0};
+    const uint32_t rows[2] = {
+        find_row(device, kind, LATTN_PASS_STATE, request->offers, 0),
+        find_row(device, kind, LATTN_PASS_SCAN, request->offers, 0),
+    };
+    bool can_segment = rows[0] < backend->row_count && rows[1] < backend->row_count;
+    uint32_t output = 0;
+    for (;; output++) {
+        output = find_row(device, kind, LATTN_PASS_OUTPUT, request->offers, output);
+        if (output == backend->row_count)
+            break;
+        const struct lattn_kernel_row *row = &backend->rows[output];
+        bool walk = may_walk(row, request);
+        if (!walk && !can_segment)
+            continue;
+        int32_t segment = LATTN_WHOLE_SEQUENCE;
+        if (!walk || can_segment) {
+            struct lattn_choice choice = {
+                .output = row,
+                .state = can_segment ? &backend->rows[rows[0]] : NULL,
+                .scan = can_segment ? &backend->rows[rows[1]] : NULL,
+                .may_walk = walk,
+                .may_lengthen = may_lengthen(row, request),
+            };
+            segment = lattn_choose_segment(&device->caps, request, &choice);
+        }
+        return segment == LATTN_WHOLE_SEQUENCE
+                   ? plan_walk(device, request, output, plan)
+                   : plan_segments(device, request, output, segment, rows, plan);
+    }
+    for (enum lattn_pass pass = LATTN_PASS_STATE; pass <= LATTN_PASS_SCAN; pass++) {
+        if (rows[pass] == backend->row_count &&
+            find_row(device, kind, LATTN_PASS_OUTPUT, request->offers, 0) < backend->row_count)
+            return explain(device, kind, pass);
+    }
+    return explain(device, kind, LATTN_PASS_OUTPUT);
+}
+
+lattn_status lattn_plan_decode(const struct lattn_device *device,
+                               const struct lattn_request *request, struct lattn_plan *plan)
+{
+    *plan = (struct lattn_plan){0};
+    uint32_t row = find_row(device, &request->kind, LATTN_PASS_DECODE, request->offers, 0);
+    if (row == device->backend->row_count)
+        return explain(device, &request->kind, LATTN_PASS_DECODE);
+    plan->segment = LATTN_WHOLE_SEQUENCE;
+    plan->segments = 1;
+    return add_step(device, plan, row,
+                    lattn_groups_of(&device->backend->rows[row], request, plan->segment));
+}
+
+lattn_status lattn_plan_workspace_bound(const struct lattn_device *device,
+                                        const struct lattn_request *request, uint64_t *bytes)
+{
+    const struct lattn_args *args = &request->args;
+    *bytes = 0;
+    if (find_row(device, &request->kind, LATTN_PASS_STATE, UINT32_MAX, 0) ==
+        device->backend->row_count)
+        return LATTN_OK;
+    /* The most segments are blocks, and packed sequences have the most of those. */
+    return lattn_states_size(request->total / LATTN_BLOCK + args->sequences, args->heads, args->d,
+                             args->e, bytes);
+}
+
+void lattn_plan_describe(const struct lattn_device *device, const struct lattn_plan *plan,
+                         char *text, size_t size)
+{
+    if (!plan->step_count) {
+        snprintf(text, size, "nothing to launch");
+        return;
+    }
+    int used = plan->segmented ? snprintf(text, size, "%d segments of %d tokens: ", plan->segments,
+                                          plan->segment)
+                               : snprintf(text, size, "whole sequences: ");
+    for (uint32_t i = 0; i < plan->step_count && used >= 0 && (size_t)used < size; i++) {
+        used += snprintf(text + used, size - (size_t)used, "%s%s x %llu", i ? ", " : "",
+                         device->backend->rows[plan->steps[i].row].entry,
+                         (unsigned long long)plan->steps[i].groups);
+    }
+}

@@ -1,0 +1,42 @@
+#include "tiling.h"
+
+#include "error.h"
+
+int64_t lattn_segment_count(const struct lattn_request *request, int32_t segment)
+{
+    const struct lattn_args *args = &request->args;
+    if (args->flags & LATTN_FLAG_PACKED)
+        return args->tokens / segment + args->sequences;
+    /* A whole sequence counts even when empty: its states are still to be passed on. */
+    if (segment == LATTN_WHOLE_SEQUENCE)
+        return args->sequences;
+    return lattn_ceil_div(args->tokens, segment) * args->sequences;
+}
+
+static int64_t tiles(int64_t extent, uint16_t tile)
+{
+    return tile ? lattn_ceil_div(extent, tile) : 1;
+}
+
+uint64_t lattn_groups_of(const struct lattn_kernel_row *row, const struct lattn_request *request,
+                         int32_t segment)
+{
+    const struct lattn_args *args = &request->args;
+    int64_t groups = tiles(args->e, row->e_tile) * tiles(args->d, row->d_tile) * args->heads;
+    if (row->pass == LATTN_PASS_SCAN || row->pass == LATTN_PASS_DECODE)
+        return (uint64_t)(groups * args->sequences);
+    if (row->pass == LATTN_PASS_OUTPUT)
+        groups *= tiles(segment, row->token_tile);
+    return (uint64_t)(groups * lattn_segment_count(request, segment));
+}
+
+lattn_status lattn_states_size(int64_t count, int64_t heads, int64_t d, int64_t e, uint64_t *bytes)
+{
+    int64_t size;
+    if (__builtin_mul_overflow(count, heads * d * e * (int64_t)sizeof(float), &size))
+        return lattn_fail(LATTN_ERROR_UNSUPPORTED,
+                          "the prefix states of %lld segments and %lld heads pass 2^63 bytes",
+                          (long long)count, (long long)heads);
+    *bytes = (uint64_t)size;
+    return LATTN_OK;
+}
