@@ -34,7 +34,7 @@ static uint16_t half_from_double(double value)
         return sign | 0x7c00;
     int exponent;
     frexp(size, &exponent);
-    if (exponent < -13)
+    if (size == 0 || exponent < -13)
         exponent = -13;
     /* A carry out of the mantissa moves on into the exponent, as it should. */
     double units = nearbyint(ldexp(size, 11 - exponent));
@@ -60,7 +60,7 @@ static uint16_t bfloat_from_double(double value)
         return sign | 0x7f80;
     int exponent;
     frexp(size, &exponent);
-    if (exponent < -125)
+    if (size == 0 || exponent < -125)
         exponent = -125;
     double units = nearbyint(ldexp(size, 8 - exponent)) + 128.0 * (exponent + 125);
     return sign | (units >= 0x7f80 ? 0x7f80 : (uint16_t)units);
