@@ -8,14 +8,15 @@
  * is then built once for a device. */
 struct lattn_opencl_program {
     const char *source;  /* OpenCL C, complete: nothing is included from outside */
-    const char *options; /* for clBuildProgram, "-cl-std=..." among them; never -cl-fast-relaxed-math
-                            or -cl-finite-math-only, which lose NaN */
+    const char *options; /* for clBuildProgram, "-cl-std=..." among them; never
+                            -cl-fast-relaxed-math or -cl-finite-math-only, which lose NaN */
 };
 
 /* lattn_kernel_row.features of this backend. */
-#define LATTN_OPENCL_FEATURE_CPU 1u         /* the device is a CPU */
-#define LATTN_OPENCL_FEATURE_NVIDIA_SM80 2u /* NVIDIA's driver (inline PTX), compute capability
-                                               8.0 or later */
+#define LATTN_OPENCL_FEATURE_CPU 1u /* the device is a CPU */
+#define LATTN_OPENCL_FEATURE_NVIDIA_SM80                                                           \
+    2u /* NVIDIA's driver (inline PTX), compute capability                                         \
+          8.0 or later */
 
 /* A kernel takes the LATTN_MEM_COUNT memories as global pointers, then struct lattn_args by value,
  * then, in a row whose `shared` is not 0, a local pointer to that many bytes. */
