@@ -1,0 +1,204 @@
+#define _XOPEN_SOURCE 700 /* realpath */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "safetensors.h"
+
+/* The file being written, for safetensors_abandon(); "" when there is none. */
+static char unfinished[PATH_MAX + 16];
+
+void safetensors_abandon(void)
+{
+    if (unfinished[0])
+        unlink(unfinished);
+}
+
+/* The name to replace: of the file itself where `path` is a link to one. */
+static bool resolve(const char *path, char *real, struct safetensors_error *error)
+{
+    struct stat status;
+    if (stat(path, &status) == 0) {
+        if (!S_ISREG(status.st_mode))
+            return safetensors_fail(error, "the output must be a regular file");
+        if (realpath(path, real))
+            return true;
+    } else if (errno == ENOENT && strlen(path) < PATH_MAX) {
+        strcpy(real, path);
+        return true;
+    }
+    return safetensors_fail(error, "%s", strerror(errno));
+}
+
+/* The folder of `path`, in place. */
+static void cut_to_folder(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        strcpy(path, ".");
+    else
+        slash[slash == path] = '\0';
+}
+
+bool safetensors_writable(const char *path, struct safetensors_error *error)
+{
+    char folder[PATH_MAX];
+    if (path[0] == '\0' || path[strlen(path) - 1] == '/')
+        return safetensors_fail(error, "the output must be a regular file");
+    if (!resolve(path, folder, error))
+        return false;
+    cut_to_folder(folder);
+    struct stat status;
+    if (stat(folder, &status) != 0 || access(folder, W_OK | X_OK) != 0)
+        return safetensors_fail(error, "folder of the output: %s", strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        return safetensors_fail(error, "folder of the output: %s", strerror(ENOTDIR));
+    return true;
+}
+
+static uint64_t output_bytes(const struct safetensors_output *tensor)
+{
+    uint64_t bits = safetensors_dtype_bits(tensor->dtype);
+    for (int i = 0; i < tensor->rank; i++)
+        bits *= tensor->shape[i];
+    return bits / 8;
+}
+
+/* The k-th tensor to lie in the file: wide elements first, so that all are aligned. */
+static const struct safetensors_output *in_order(const struct safetensors_output *tensors,
+                                                 size_t count, size_t k)
+{
+    for (unsigned bits = 64; bits >= 8; bits /= 2) {
+        for (size_t i = 0; i < count; i++) {
+            if (safetensors_dtype_bits(tensors[i].dtype) == bits && k-- == 0)
+                return &tensors[i];
+        }
+    }
+    return NULL;
+}
+
+/* The header, padded to a multiple of 8 bytes; NULL when out of memory. */
+static char *make_header(const struct safetensors_output *tensors, size_t count,
+                         const struct safetensors_metadata *metadata, size_t metadata_count)
+{
+    json_t *root = json_object(), *notes = json_object();
+    int bad = json_object_set_new(root, "__metadata__", notes);
+    for (size_t i = 0; i < metadata_count; i++)
+        bad |= json_object_set_new(notes, metadata[i].key, json_string(metadata[i].value));
+    uint64_t at = 0;
+    for (size_t k = 0; k < count; k++) {
+        const struct safetensors_output *tensor = in_order(tensors, count, k);
+        uint64_t end = at + output_bytes(tensor);
+        json_t *shape = json_array();
+        for (int i = 0; i < tensor->rank; i++)
+            bad |= json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
+        bad |=
+            json_object_set_new(root, tensor->name,
+                                json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor->dtype, "shape",
+                                          shape, "data_offsets", (json_int_t)at, (json_int_t)end));
+        at = end;
+    }
+    char *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    if (!text)
+        return NULL;
+    size_t length = strlen(text), padded = (length + 7) / 8 * 8;
+    char *header = malloc(padded + 1);
+    if (header) {
+        memcpy(header, text, length);
+        memset(header + length, ' ', padded - length);
+        header[padded] = '\0';
+    }
+    free(text);
+    return header;
+}
+
+static bool write_all(int descriptor, const void *data, uint64_t size,
+                      struct safetensors_error *error)
+{
+    const unsigned char *from = data;
+    while (size > 0) {
+        ssize_t done = write(descriptor, from, size < (1u << 30) ? (size_t)size : 1u << 30);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return safetensors_fail(error, "%s", strerror(errno));
+        from += done;
+        size -= (uint64_t)done;
+    }
+    return true;
+}
+
+static bool write_content(int descriptor, const char *header,
+                          const struct safetensors_output *tensors, size_t count,
+                          struct safetensors_error *error)
+{
+    unsigned char prefix[SAFETENSORS_PREFIX];
+    uint64_t length = strlen(header);
+    for (int i = 0; i < SAFETENSORS_PREFIX; i++)
+        prefix[i] = (unsigned char)(length >> (8 * i));
+    if (!write_all(descriptor, prefix, sizeof(prefix), error) ||
+        !write_all(descriptor, header, length, error))
+        return false;
+    for (size_t k = 0; k < count; k++) {
+        const struct safetensors_output *tensor = in_order(tensors, count, k);
+        if (!write_all(descriptor, tensor->data, output_bytes(tensor), error))
+            return false;
+    }
+    /* mkstemp made it private; a new file is as open as the user's mask says. */
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(descriptor, 0666 & ~mask) != 0 || fsync(descriptor) != 0)
+        return safetensors_fail(error, "%s", strerror(errno));
+    return true;
+}
+
+/* The new name is on disk when its folder is; a file system that cannot sync one still has it. */
+static void sync_folder(char *path)
+{
+    cut_to_folder(path);
+    int folder = open(path, O_RDONLY | O_CLOEXEC);
+    if (folder >= 0) {
+        fsync(folder);
+        close(folder);
+    }
+}
+
+bool safetensors_write(const char *path, const struct safetensors_output *tensors, size_t count,
+                       const struct safetensors_metadata *metadata, size_t metadata_count,
+                       struct safetensors_error *error)
+{
+    char real[PATH_MAX], temporary[sizeof(unfinished)];
+    if (!resolve(path, real, error))
+        return false;
+    char *header = make_header(tensors, count, metadata, metadata_count);
+    if (!header)
+        return safetensors_fail(error, "out of memory");
+    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", real);
+    int descriptor = mkstemp(temporary);
+    if (descriptor < 0) {
+        free(header);
+        return safetensors_fail(error, "%s", strerror(errno));
+    }
+    strcpy(unfinished, temporary);
+    bool good = write_content(descriptor, header, tensors, count, error);
+    if (close(descriptor) != 0 && good)
+        good = safetensors_fail(error, "%s", strerror(errno));
+    if (good && rename(temporary, real) != 0)
+        good = safetensors_fail(error, "%s", strerror(errno));
+    if (!good)
+        unlink(temporary);
+    unfinished[0] = '\0';
+    free(header);
+    if (good)
+        sync_folder(real);
+    return good;
+}
