@@ -27,6 +27,16 @@ static lattn_status check_range(const char *name, int64_t value, int64_t least, 
     return LATTN_OK;
 }
 
+/* The same for a member of `owner`. */
+static lattn_status check_member(const char *owner, const char *member, int64_t value,
+                                 int64_t least, int64_t most)
+{
+    if (value < least || value > most)
+        return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT, "%s.%s = %lld: must be %lld to %lld", owner,
+                          member, LL(value), LL(least), LL(most));
+    return LATTN_OK;
+}
+
 static lattn_status check_dtype(const char *name, lattn_dtype dtype)
 {
     return check_range(name, (int64_t)dtype, LATTN_F32, LATTN_BF16);
@@ -186,7 +196,7 @@ static lattn_status check_slopes(struct lattn_request *request, enum lattn_purpo
 
 /* Where a state of the call goes in the request. */
 struct state_place {
-    const char *name;
+    const char *name, *index_name;
     enum lattn_memory_slot states, slots;
     struct lattn_state_layout *layout;
     lattn_i64 *slot_offset;       /* NULL: takes no slot_idx */
@@ -197,7 +207,8 @@ struct state_place {
 static lattn_status check_slots(struct lattn_request *request, const struct state_place *place,
                                 const lattn_state *state, int64_t rows)
 {
-    lattn_status status = check_range("slot_type", (int64_t)state->slot_type, LATTN_I32, LATTN_I64);
+    lattn_status status =
+        check_member(place->name, "slot_type", (int64_t)state->slot_type, LATTN_I32, LATTN_I64);
     if (status)
         return status;
     if (state->slots < 0)
@@ -221,7 +232,7 @@ static lattn_status check_slots(struct lattn_request *request, const struct stat
     request->args.flags |= place->indexed;
     if (state->slot_type == LATTN_I64)
         request->args.flags |= place->wide;
-    return check_array(request, "slot_idx", place->slots, &state->slot_idx,
+    return check_array(request, place->index_name, place->slots, &state->slot_idx,
                        state->slot_type == LATTN_I64 ? 8 : 4, place->slot_offset);
 }
 
@@ -246,7 +257,8 @@ static lattn_status check_state(struct lattn_request *request, const struct stat
     struct lattn_state_layout *layout = place->layout;
     if (!state->base)
         return LATTN_OK;
-    lattn_status status = check_range("state dtype", (int64_t)state->dtype, LATTN_F32, LATTN_BF16);
+    lattn_status status =
+        check_member(place->name, "dtype", (int64_t)state->dtype, LATTN_F32, LATTN_BF16);
     if (status)
         return status;
     size_t element = size_of(state->dtype);
@@ -288,13 +300,20 @@ static lattn_status check_states(struct lattn_request *request, const lattn_stat
 {
     struct lattn_args *args = &request->args;
     const struct state_place from = {
-        "state_in",          LATTN_MEM_STATE_IN, LATTN_MEM_SLOT_IN,     &args->in, &args->slot_in,
-        LATTN_FLAG_STATE_IN, LATTN_FLAG_SLOT_IN, LATTN_FLAG_SLOT_IN_64, false,
+        "state_in",     "state_in.slot_idx", LATTN_MEM_STATE_IN, LATTN_MEM_SLOT_IN,     &args->in,
+        &args->slot_in, LATTN_FLAG_STATE_IN, LATTN_FLAG_SLOT_IN, LATTN_FLAG_SLOT_IN_64, false,
     };
     const struct state_place to = {
-        "state_out",         LATTN_MEM_STATE_OUT,    LATTN_MEM_SLOT_OUT,
-        &args->out,          &args->slot_out,        LATTN_FLAG_STATE_OUT,
-        LATTN_FLAG_SLOT_OUT, LATTN_FLAG_SLOT_OUT_64, true,
+        "state_out",
+        "state_out.slot_idx",
+        LATTN_MEM_STATE_OUT,
+        LATTN_MEM_SLOT_OUT,
+        &args->out,
+        &args->slot_out,
+        LATTN_FLAG_STATE_OUT,
+        LATTN_FLAG_SLOT_OUT,
+        LATTN_FLAG_SLOT_OUT_64,
+        true,
     };
     lattn_status status = check_state(request, &from, in, rows);
     if (!status)
@@ -442,7 +461,15 @@ lattn_status lattn_rules_decode(const void *given, enum lattn_purpose purpose,
     if (status)
         return status;
     const struct state_place kept = {
-        "token_states", LATTN_MEM_KEPT, LATTN_MEM_COUNT, &args->kept, NULL, LATTN_FLAG_KEPT, 0, 0,
+        "token_states",
+        NULL,
+        LATTN_MEM_KEPT,
+        LATTN_MEM_COUNT,
+        &args->kept,
+        NULL,
+        LATTN_FLAG_KEPT,
+        0,
+        0,
         true,
     };
     status = check_state(request, &kept, &params.token_states, request->total);

@@ -80,6 +80,7 @@ static int run_on(int32_t index, const char *suite, const struct device_test *te
             list[chosen++] =
                 (struct CMUnitTest){tests[i].name, run_device_test, NULL, NULL, (void *)&tests[i]};
     fixture_index = index;
+    print_message("---- %s\n", title);
     int failed = _cmocka_run_group_tests(title, list, chosen, open_device, close_device);
     free(list);
     return failed;
@@ -154,5 +155,7 @@ int run_on_devices(const char *suite, const struct device_test *tests, size_t co
     }
     lattn_context_destroy(fixture.context);
     const struct CMUnitTest leaks[] = {cmocka_unit_test(nothing_left)};
-    return failed + _cmocka_run_group_tests("host memory", leaks, 1, NULL, NULL);
+    if (failed) /* a failed test leaves its things behind */
+        return failed;
+    return _cmocka_run_group_tests("host memory", leaks, 1, NULL, NULL);
 }
