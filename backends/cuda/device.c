@@ -1,0 +1,274 @@
+#include "device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "catalog.h"
+#include "code.h"
+#include "core/error.h"
+#include "module.h"
+
+#define RANK 1000 /* above the same device through OpenCL */
+
+/* ---- the thread's current context ---------------------------------------------------------- */
+
+lattn_status lattn_cuda_enter(const struct lattn_cuda_device *device)
+{
+    CUresult result = device->api->cuCtxPushCurrent(device->context);
+    return result ? lattn_cuda_fail(device->api, result, "cuCtxPushCurrent") : LATTN_OK;
+}
+
+void lattn_cuda_leave(const struct lattn_cuda_device *device)
+{
+    CUcontext context;
+    device->api->cuCtxPopCurrent(&context);
+}
+
+lattn_status lattn_cuda_enter_setup(const struct lattn_cuda_device *device, int *capture_mode)
+{
+    lattn_status status = lattn_cuda_enter(device);
+    if (status)
+        return status;
+    *capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result = device->api->cuThreadExchangeStreamCaptureMode(capture_mode);
+    if (!result)
+        return LATTN_OK;
+    lattn_cuda_leave(device);
+    return lattn_cuda_fail(device->api, result, "cuThreadExchangeStreamCaptureMode");
+}
+
+void lattn_cuda_leave_setup(const struct lattn_cuda_device *device, int capture_mode)
+{
+    device->api->cuThreadExchangeStreamCaptureMode(&capture_mode);
+    lattn_cuda_leave(device);
+}
+
+/* ---- listing -------------------------------------------------------------------------------- */
+
+/* What planning and choosing code take. */
+struct traits {
+    int capability;
+    int compute_units;
+    int max_shared;
+    uint32_t features;
+};
+
+static lattn_status describe(const struct lattn_cuda_api *api, int ordinal, CUdevice device,
+                             lattn_device_info *info, struct traits *traits)
+{
+    int major = 0, minor = 0;
+    size_t memory = 0;
+    const char *what = "cuDeviceGetName";
+    CUresult result = api->cuDeviceGetName(info->name, sizeof(info->name), device);
+    if (!result) {
+        what = "cuDeviceTotalMem";
+        result = api->cuDeviceTotalMem(&memory, device);
+    }
+    const struct {
+        int attribute;
+        int *value;
+    } wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &traits->compute_units},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &traits->max_shared},
+    };
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]) && !result; i++) {
+        what = "cuDeviceGetAttribute";
+        result = api->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, device);
+    }
+    if (result)
+        return lattn_cuda_fail(api, result, what);
+
+    snprintf(info->backend, sizeof(info->backend), "cuda");
+    snprintf(info->arch, sizeof(info->arch), "%d.%d", major, minor);
+    snprintf(info->driver, sizeof(info->driver), "CUDA %d.%d", api->driver / 1000,
+             api->driver % 1000 / 10);
+    info->ordinal = ordinal;
+    info->kind = LATTN_DEVICE_GPU;
+    info->memory = memory;
+    info->compute_units = traits->compute_units;
+
+    traits->capability = 10 * major + minor;
+    info->status = lattn_cuda_choose_code(&lattn_cuda_build, traits->capability, api->driver,
+                                          &traits->features, info->reason, sizeof(info->reason));
+    if (!info->status && api->missing) {
+        info->status = lattn_cuda_fail_missing(api);
+        snprintf(info->reason, sizeof(info->reason), "%s", lattn_error_message());
+    }
+    return LATTN_OK;
+}
+
+lattn_status lattn_cuda_probe(const struct lattn_env *env, lattn_found_fn found, void *user)
+{
+    int count = 0;
+    const struct lattn_cuda_api *api = lattn_cuda_driver();
+    CUresult result = api ? api->cuDeviceGetCount(&count) : CUDA_SUCCESS;
+    if (!api || result) {
+        if (api)
+            lattn_cuda_fail(api, result, "cuDeviceGetCount");
+        lattn_log(env, LATTN_LOG_INFO, "%s", lattn_error_message());
+        return LATTN_OK;
+    }
+    for (int i = 0; i < count; i++) {
+        CUdevice device;
+        struct traits traits = {0};
+        lattn_device_info info = {.struct_size = sizeof(info)};
+        result = api->cuDeviceGet(&device, i);
+        if (result)
+            lattn_cuda_fail(api, result, "cuDeviceGet");
+        if (result || describe(api, i, device, &info, &traits)) {
+            lattn_log(env, LATTN_LOG_WARNING, "CUDA device %d is left out: %s", i,
+                      lattn_error_message());
+            continue;
+        }
+        lattn_status status = found(user, &info, RANK);
+        if (status)
+            return status;
+    }
+    return LATTN_OK;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* The number of the device that the caller's context is on. */
+static lattn_status find_device(const struct lattn_cuda_device *device, CUdevice *number,
+                                int *ordinal)
+{
+    const struct lattn_cuda_api *api = device->api;
+    lattn_status status = lattn_cuda_enter(device);
+    if (status)
+        return status;
+    CUresult result = api->cuCtxGetDevice(number);
+    lattn_cuda_leave(device);
+    if (result)
+        return lattn_cuda_fail(api, result, "cuCtxGetDevice");
+
+    int count = 0;
+    result = api->cuDeviceGetCount(&count);
+    for (int i = 0; i < count && !result; i++) {
+        CUdevice other;
+        result = api->cuDeviceGet(&other, i);
+        if (!result && other == *number) {
+            *ordinal = i;
+            return LATTN_OK;
+        }
+    }
+    if (result)
+        return lattn_cuda_fail(api, result, "cuDeviceGet");
+    return lattn_fail(LATTN_ERROR_NO_DEVICE,
+                      "native.context: its device is not among the %d listed", count);
+}
+
+static lattn_status open_device(struct lattn_cuda_device *device, int32_t ordinal,
+                                const lattn_native *native, struct lattn_caps *caps,
+                                lattn_device_info *info)
+{
+    const struct lattn_cuda_api *api = device->api;
+    lattn_status status = LATTN_OK;
+    CUresult result = CUDA_SUCCESS;
+    if (native && api->missing)
+        return lattn_cuda_fail_missing(api);
+    if (native) {
+        device->context = native->context;
+        status = find_device(device, &device->number, &ordinal);
+    } else {
+        result = api->cuDeviceGet(&device->number, ordinal);
+        if (result)
+            status = lattn_cuda_fail(api, result, "cuDeviceGet");
+    }
+    if (status)
+        return status;
+
+    struct traits traits = {0};
+    status = describe(api, ordinal, device->number, info, &traits);
+    if (!status && info->status)
+        status = lattn_fail(info->status, "%s", info->reason);
+    if (status)
+        return status;
+
+    if (!native) {
+        result = api->cuDevicePrimaryCtxRetain(&device->context, device->number);
+        if (result)
+            return lattn_cuda_fail(api, result, "cuDevicePrimaryCtxRetain");
+        device->retained = true;
+    }
+    *caps = (struct lattn_caps){
+        .features = traits.features,
+        .max_threads = 1024,
+        .max_shared = (uint32_t)traits.max_shared,
+        .compute_units = (uint32_t)traits.compute_units,
+        .max_groups = INT32_MAX,
+    };
+    return LATTN_OK;
+}
+
+lattn_status lattn_cuda_open(const struct lattn_env *env, int32_t ordinal,
+                             const lattn_native *native, struct lattn_caps *caps,
+                             lattn_device_info *info, void **device)
+{
+    if (native && !native->context)
+        return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
+                          "native.context: is NULL, must be a CUcontext");
+    const struct lattn_cuda_api *api = lattn_cuda_driver();
+    if (!api)
+        return LATTN_ERROR_NO_DEVICE;
+
+    struct lattn_cuda_device *opened = lattn_env_alloc(env, sizeof(*opened), "a CUDA device");
+    if (!opened)
+        return LATTN_ERROR_OUT_OF_MEMORY;
+    opened->api = api;
+    opened->env = env;
+    lattn_device_info found = {.struct_size = sizeof(found)};
+    lattn_status status = open_device(opened, ordinal, native, caps, &found);
+    if (status) {
+        lattn_env_free(env, opened);
+        return status;
+    }
+    if (native)
+        *info = found;
+    pthread_mutex_init(&opened->lock, NULL);
+    *device = opened;
+    return LATTN_OK;
+}
+
+void lattn_cuda_close(void *opened)
+{
+    struct lattn_cuda_device *device = opened;
+    lattn_cuda_unload_all(device);
+    if (device->retained)
+        device->api->cuDevicePrimaryCtxRelease(device->number);
+    pthread_mutex_destroy(&device->lock);
+    lattn_env_free(device->env, device);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+lattn_status lattn_cuda_alloc(void *opened, uint64_t bytes, void **base)
+{
+    const struct lattn_cuda_device *device = opened;
+    int mode;
+    lattn_status status = lattn_cuda_enter_setup(device, &mode);
+    if (status)
+        return status;
+    CUdeviceptr pointer = 0;
+    CUresult result = device->api->cuMemAlloc(&pointer, bytes);
+    lattn_cuda_leave_setup(device, mode);
+    if (result) {
+        char what[64];
+        snprintf(what, sizeof(what), "cuMemAlloc of %" PRIu64 " bytes", bytes);
+        return lattn_cuda_fail(device->api, result, what);
+    }
+    *base = (void *)(uintptr_t)pointer;
+    return LATTN_OK;
+}
+
+void lattn_cuda_release(void *opened, void *base)
+{
+    const struct lattn_cuda_device *device = opened;
+    int mode;
+    if (lattn_cuda_enter_setup(device, &mode))
+        return;
+    device->api->cuMemFree((CUdeviceptr)(uintptr_t)base);
+    lattn_cuda_leave_setup(device, mode);
+}
