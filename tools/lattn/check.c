@@ -122,7 +122,7 @@ static double decode_error_o(const struct call *call, void *const data[CALL_PART
         if (call_slot(call, data[CALL_SLOT_IDX], row, &slot))
             compare_add(&sum, got, want, each * (uint64_t)row, each);
         else if (!all_zero((const unsigned char *)got.data + bytes * (size_t)row, bytes))
-            return INFINITY;
+            return HUGE_VAL;
     }
     return compare_error(&sum);
 }
@@ -135,7 +135,7 @@ static double decode_error_state(const struct call *call, void *const data[CALL_
     size_t bytes = (size_t)each * dtype_size(call->state_dtype);
     bool *live = calloc((size_t)call->slots, sizeof(*live));
     if (!live)
-        return INFINITY;
+        return HUGE_VAL;
     for (int64_t row = 0; row < call->batch; row++) {
         int64_t slot;
         if (!call_slot(call, data[CALL_SLOT_IDX], row, &slot))
@@ -148,7 +148,7 @@ static double decode_error_state(const struct call *call, void *const data[CALL_
         size_t at = bytes * (size_t)slot;
         if (!live[slot] &&
             memcmp((const char *)got.data + at, (const char *)data[CALL_STATE_IN] + at, bytes) != 0)
-            error = INFINITY;
+            error = HUGE_VAL;
     }
     free(live);
     return error;
@@ -161,7 +161,7 @@ static double part_error(const struct call *call, void *const data[CALL_PARTS],
 {
     struct compare_array want = expected->part[part];
     if (!want.data || !is_wanted(call, part))
-        return NAN;
+        return (double)NAN;
     struct compare_array got = {LATTN_F32, arrays->output[part]};
     if (part == CALL_O || part == CALL_STATE_IN)
         got.dtype = part_dtype(call, part);
@@ -176,7 +176,7 @@ static double part_error(const struct call *call, void *const data[CALL_PARTS],
 struct check_result check_call(struct session *session, const struct call *call,
                                void *const data[CALL_PARTS], const struct expected *expected)
 {
-    struct check_result result = {.error_o = NAN, .error_state = NAN};
+    struct check_result result = {.error_o = (double)NAN, .error_state = (double)NAN};
     struct host_arrays arrays;
     result.limit_o = expected->tolerance * compare_limit_o(call);
     result.limit_state = expected->tolerance * compare_limit_state(call);

@@ -41,8 +41,8 @@ void compare_add(struct compare_sum *sum, struct compare_array got, struct compa
 double compare_error(const struct compare_sum *sum)
 {
     if (!isfinite(sum->difference))
-        return INFINITY;
+        return HUGE_VAL;
     if (sum->norm == 0)
-        return sum->difference == 0 ? 0 : (double)INFINITY;
+        return sum->difference == 0 ? 0 : HUGE_VAL;
     return sqrt(sum->difference / sum->norm);
 }
