@@ -1,0 +1,73 @@
+"""What the built library shows and asks for: check_symbols.py LIBRARY.so LIBRARY.a
+
+- it exports lattn_ functions alone, each of them declared in the public header, and all of those
+- in the archive too, every global name starts with lattn_
+- it needs libc, libm, libdl, libpthread and no other library: drivers are opened at run time
+- it calls nothing that prints, ends the process or installs handlers
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+LIBRARIES = {'libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0', 'ld-linux-x86-64.so.2',
+             'ld-linux-aarch64.so.1', 'libasan.so.8', 'libubsan.so.1', 'libtsan.so.2'}
+FORBIDDEN = {
+    'printf', 'fprintf', 'vprintf', 'vfprintf', 'puts', 'fputs', 'putchar', 'putc', 'fputc',
+    'perror', 'stdout', 'stderr', 'dprintf', 'vdprintf', 'syslog', '__printf_chk', '__fprintf_chk',
+    '__vprintf_chk', '__vfprintf_chk', 'exit', '_exit', '_Exit', 'quick_exit', 'abort', 'raise', 'kill',
+    '__assert_fail', 'signal', 'sigaction', 'atexit', 'at_quick_exit', 'system', 'setenv', 'putenv',
+    'setlocale', 'srand', 'rand', 'strtok', 'err', 'errx', 'warn', 'warnx', 'error', 'longjmp'}
+
+failures = []
+
+
+def check(condition, text):
+    print(('ok      ' if condition else 'FAILED  ') + text)
+    if not condition:
+        failures.append(text)
+
+
+def lines(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def symbols(path, *options):
+    """Pairs (kind, name); names without their version."""
+    found = []
+    for line in lines('nm', *options, path):
+        match = re.match(r'^(?:[0-9a-f]+)?\s+([A-Za-z]) (\S+)$', line)
+        if match:
+            found.append((match[1], match[2].split('@')[0]))
+    return found
+
+
+shared, static = sys.argv[1:3]
+header = pathlib.Path(__file__).parent.parent / 'include' / 'lattn' / 'lattn.h'
+declared = set(re.findall(r'LATTN_API[^;]*?\b(lattn_\w+)\(', header.read_text(encoding='utf-8')))
+instrumented = any('san.so' in line for line in lines('readelf', '-d', shared))
+
+exported = {name for kind, name in symbols(shared, '-D', '--defined-only')}
+check(exported == declared, f'the shared library exports the {len(declared)} functions of the header'
+      + ''.join(f'; {"not declared" if n in exported else "missing"}: {n}' for n in sorted(exported ^ declared)))
+
+ours = {name for kind, name in symbols(static, '--defined-only', '--extern-only')}
+stray = sorted(n for n in ours if not re.match(r'(lattn_|__asan|__odr_asan|__ubsan|__tsan)', n))
+check(bool(ours) and not stray, f'all {len(ours)} global names of the archive start with lattn_: {stray or "yes"}')
+
+needed = {match[1] for line in lines('readelf', '-d', shared)
+          if (match := re.search(r'\(NEEDED\).*\[(.*)\]', line))}
+check(not needed - LIBRARIES, f'it needs {", ".join(sorted(needed)) or "nothing"}')
+
+for path in (shared, static):
+    asked = {name for kind, name in symbols(path, *(['-D'] if path == shared else []), '--undefined-only')}
+    if instrumented:
+        asked -= {'abort', 'exit'}
+    check(bool(asked) and not asked & FORBIDDEN,
+          f'{path.rsplit("/", 1)[-1]} prints nothing and ends nothing: {sorted(asked & FORBIDDEN) or "yes"}')
+
+soname = [line for line in lines('readelf', '-d', shared) if 'SONAME' in line]
+version = re.search(r'LATTN_VERSION_MAJOR (\d+)', header.read_text(encoding='utf-8'))[1]
+check(len(soname) == 1 and f'[liblattn.so.{version}]' in soname[0], f'its soname is liblattn.so.{version}')
+
+sys.exit(bool(failures))
