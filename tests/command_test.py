@@ -152,6 +152,7 @@ class Usage(Command):
                 (['bench', '--dtype', 'f8'], 'bf16'),
                 (['bench', '--op', 'train'], 'decode'),
                 (['bench', 'x'], 'x'),
+                (['verify', '--decay', 'vllm'], '--decay'),
                 (['bench', *REFERENCE, '--shape', '1,1,16,300,64'], 'd = 300'),
                 (['bench', *REFERENCE, '--op', 'decode', '--shape', '1,1,9,64,64'], 'tokens = 9'),
         ]:
@@ -170,6 +171,8 @@ class Usage(Command):
         self.bad(1, 'prefill', self.input, '-o', self.output, *REFERENCE, '--device', 7,
                  says='reference')
         self.assertFalse(self.output.exists())
+        self.bad(1, 'verify', *REFERENCE, '--device', 7, says='no such device')
+        self.bad(1, 'bench', '--device', 1000, says='1000')
 
     def test_a_full_standard_output_is_status_1(self):
         if not os.path.exists('/dev/full'):
@@ -225,6 +228,13 @@ class Prefill(Command):
         self.assertEqual(sum(rows[0::3], []), history)
         self.assertEqual(sum(rows[2::3], []), result['state'][2])
 
+    def test_a_history_of_half_floats(self):
+        tensors = problem(kv_history=('F16', [2, 2, 3, 2], numbers(24, 4)))
+        result = self.run_on(tensors)
+        o, state = recurrence(tensors, tensors['kv_history'][2])
+        self.near(result['o'][2], o, 2e-7)
+        self.near(result['state'][2], state, 2e-7)
+
     def test_vllm_decay(self):
         history = numbers(2 * 2 * 3 * 2, 4)
         tensors = problem(n=1, kv_history=('F32', [2, 2, 3, 2], history))
@@ -264,6 +274,19 @@ class Decode(Command):
             self.near(result['o'][2], o[:4] + [0.0] * 4 + o[8:], limit)
             self.near(result['cache'][2], sum(pool, []), 2e-7)
             self.assertEqual(result['cache'][2][12:24], pool[1])
+
+    def test_a_pool_of_half_floats(self):
+        for dtype, limit in [('F16', 6e-4), ('BF16', 4e-3)]:
+            tensors = problem(b=2, n=1, cache_in=(dtype, [2, 2, 3, 2], numbers(24, 5)),
+                              slot_idx=('I32', [2], [0, 1]))
+            save(self.input, tensors)
+            self.good('decode', self.input, '-o', self.output, *REFERENCE)
+            self.good('verify', self.input, *REFERENCE)
+            result = load(self.output)
+            o, state = recurrence(tensors, tensors['cache_in'][2])
+            self.assertEqual(result['cache'][0], dtype)
+            self.near(result['o'][2], o, 2e-7)
+            self.near(result['cache'][2], state, limit)
 
     def test_one_slot_for_two_rows(self):
         save(self.input, problem(b=2, n=1, cache_in=self.cache(), slot_idx=('I32', [2], [1, 1])))
@@ -371,10 +394,16 @@ class Output(Command):
                 self.assertEqual(load(self.output)['o'][1], [1, 1, 60000, 1])
             self.assertEqual(sorted(os.listdir(self.path)), ['in', 'out'])
 
-    def test_a_new_file_has_the_usual_mode(self):
+    def test_a_new_file_has_the_usual_mode_and_an_old_one_keeps_its_own(self):
         save(self.input, problem())
-        self.lattn('prefill', self.input, '-o', self.output, *REFERENCE, umask=0o027)
-        self.assertEqual(self.output.stat().st_mode & 0o777, 0o640)
+        for mode in [0o640, 0o604]:
+            self.lattn('prefill', self.input, '-o', self.output, *REFERENCE, umask=0o027)
+            self.assertEqual(self.output.stat().st_mode & 0o777, mode)
+            self.output.chmod(0o604)
+
+    def test_a_long_name(self):
+        save(self.input, problem())
+        self.good('prefill', self.input, '-o', self.path / ('x' * 255), *REFERENCE)
 
 
 class Verify(Command):

@@ -199,7 +199,7 @@ static int run_shape(struct bench *bench, const struct options *options, const s
     if (status == LATTN_OK)
         return EXIT_DONE;
     if (status == LATTN_ERROR_DEVICE_MEMORY && !options->has_shape) {
-        add_skipped(bench, &call, lattn_error_message());
+        add_skipped(bench, &call, library_message(status));
         return EXIT_DONE;
     }
     return complain_library(status, "bench");

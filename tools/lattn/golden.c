@@ -1,7 +1,5 @@
 #include "golden.h"
 
-#include <stdio.h>
-
 /* A result that was itself computed in the precision that we judge errs as much as ours may. */
 #define SEED_TOLERANCE 2
 

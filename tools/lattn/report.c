@@ -24,10 +24,17 @@ int complain(enum exit_status status, const char *format, ...)
     return status;
 }
 
+const char *library_message(lattn_status status)
+{
+    /* Which may have been for memory of our own, of which the library knows nothing. */
+    return status == LATTN_ERROR_OUT_OF_MEMORY ? "out of memory" : lattn_error_message();
+}
+
 int complain_library(lattn_status status, const char *subject)
 {
     enum exit_status end = status == LATTN_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
-    return complain(end, "%s: %s (%s)", subject, lattn_error_message(), lattn_status_name(status));
+    return complain(end, "%s: %s (%s)", subject, library_message(status),
+                    lattn_status_name(status));
 }
 
 void progress(const char *format, ...)

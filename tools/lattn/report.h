@@ -19,6 +19,9 @@ int complain(enum exit_status status, const char *format, ...)
  * of an argument is bad input, anything else a failure. */
 int complain_library(lattn_status status, const char *subject);
 
+/* Why a library call failed. */
+const char *library_message(lattn_status status);
+
 /* Shows what long work is at, on a terminal only; NULL wipes the line. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -22,42 +22,48 @@ void safetensors_abandon(void)
         unlink(unfinished);
 }
 
-/* The name to replace: of the file itself where `path` is a link to one. */
-static bool resolve(const char *path, char *real, struct safetensors_error *error)
+/* What is to be replaced. */
+struct target {
+    char path[PATH_MAX]; /* of the file itself, where a link to one was named */
+    char folder[PATH_MAX];
+    mode_t mode; /* of the file there is, or as the user's mask has it */
+};
+
+static bool resolve(const char *path, struct target *target, struct safetensors_error *error)
 {
     struct stat status;
     if (stat(path, &status) == 0) {
         if (!S_ISREG(status.st_mode))
             return safetensors_fail(error, "the output must be a regular file");
-        if (realpath(path, real))
-            return true;
-    } else if (errno == ENOENT && strlen(path) < PATH_MAX) {
-        strcpy(real, path);
-        return true;
+        if (!realpath(path, target->path))
+            return safetensors_fail(error, "%s", strerror(errno));
+        target->mode = status.st_mode & 0777;
+    } else if (errno != ENOENT) {
+        return safetensors_fail(error, "%s", strerror(errno));
+    } else {
+        if (path[0] == '\0' || path[strlen(path) - 1] == '/' || strlen(path) >= PATH_MAX)
+            return safetensors_fail(error, "the output must be a regular file");
+        strcpy(target->path, path);
+        mode_t mask = umask(0);
+        umask(mask);
+        target->mode = 0666 & ~mask;
     }
-    return safetensors_fail(error, "%s", strerror(errno));
-}
-
-/* The folder of `path`, in place. */
-static void cut_to_folder(char *path)
-{
-    char *slash = strrchr(path, '/');
+    strcpy(target->folder, target->path);
+    char *slash = strrchr(target->folder, '/');
     if (!slash)
-        strcpy(path, ".");
+        strcpy(target->folder, ".");
     else
-        slash[slash == path] = '\0';
+        slash[slash == target->folder] = '\0';
+    return true;
 }
 
 bool safetensors_writable(const char *path, struct safetensors_error *error)
 {
-    char folder[PATH_MAX];
-    if (path[0] == '\0' || path[strlen(path) - 1] == '/')
-        return safetensors_fail(error, "the output must be a regular file");
-    if (!resolve(path, folder, error))
+    struct target target;
+    if (!resolve(path, &target, error))
         return false;
-    cut_to_folder(folder);
     struct stat status;
-    if (stat(folder, &status) != 0 || access(folder, W_OK | X_OK) != 0)
+    if (stat(target.folder, &status) != 0 || access(target.folder, W_OK | X_OK) != 0)
         return safetensors_fail(error, "folder of the output: %s", strerror(errno));
     if (!S_ISDIR(status.st_mode))
         return safetensors_fail(error, "folder of the output: %s", strerror(ENOTDIR));
@@ -137,7 +143,7 @@ static bool write_all(int descriptor, const void *data, uint64_t size,
     return true;
 }
 
-static bool write_content(int descriptor, const char *header,
+static bool write_content(int descriptor, const char *header, mode_t mode,
                           const struct safetensors_output *tensors, size_t count,
                           struct safetensors_error *error)
 {
@@ -153,18 +159,14 @@ static bool write_content(int descriptor, const char *header,
         if (!write_all(descriptor, tensor->data, output_bytes(tensor), error))
             return false;
     }
-    /* mkstemp made it private; a new file is as open as the user's mask says. */
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(descriptor, 0666 & ~mask) != 0 || fsync(descriptor) != 0)
+    if (fchmod(descriptor, mode) != 0 || fsync(descriptor) != 0)
         return safetensors_fail(error, "%s", strerror(errno));
     return true;
 }
 
 /* The new name is on disk when its folder is; a file system that cannot sync one still has it. */
-static void sync_folder(char *path)
+static void sync_folder(const char *path)
 {
-    cut_to_folder(path);
     int folder = open(path, O_RDONLY | O_CLOEXEC);
     if (folder >= 0) {
         fsync(folder);
@@ -172,33 +174,40 @@ static void sync_folder(char *path)
     }
 }
 
-bool safetensors_write(const char *path, const struct safetensors_output *tensors, size_t count,
-                       const struct safetensors_metadata *metadata, size_t metadata_count,
-                       struct safetensors_error *error)
+static bool replace(const struct target *target, const char *header,
+                    const struct safetensors_output *tensors, size_t count,
+                    struct safetensors_error *error)
 {
-    char real[PATH_MAX], temporary[sizeof(unfinished)];
-    if (!resolve(path, real, error))
-        return false;
-    char *header = make_header(tensors, count, metadata, metadata_count);
-    if (!header)
-        return safetensors_fail(error, "out of memory");
-    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", real);
+    char temporary[sizeof(unfinished)];
+    snprintf(temporary, sizeof(temporary), "%s/.lattn.XXXXXX", target->folder);
     int descriptor = mkstemp(temporary);
-    if (descriptor < 0) {
-        free(header);
+    if (descriptor < 0)
         return safetensors_fail(error, "%s", strerror(errno));
-    }
     strcpy(unfinished, temporary);
-    bool good = write_content(descriptor, header, tensors, count, error);
+    bool good = write_content(descriptor, header, target->mode, tensors, count, error);
     if (close(descriptor) != 0 && good)
         good = safetensors_fail(error, "%s", strerror(errno));
-    if (good && rename(temporary, real) != 0)
+    if (good && rename(temporary, target->path) != 0)
         good = safetensors_fail(error, "%s", strerror(errno));
     if (!good)
         unlink(temporary);
     unfinished[0] = '\0';
-    free(header);
     if (good)
-        sync_folder(real);
+        sync_folder(target->folder);
+    return good;
+}
+
+bool safetensors_write(const char *path, const struct safetensors_output *tensors, size_t count,
+                       const struct safetensors_metadata *metadata, size_t metadata_count,
+                       struct safetensors_error *error)
+{
+    struct target target;
+    if (!resolve(path, &target, error))
+        return false;
+    char *header = make_header(tensors, count, metadata, metadata_count);
+    if (!header)
+        return safetensors_fail(error, "out of memory");
+    bool good = replace(&target, header, tensors, count, error);
+    free(header);
     return good;
 }

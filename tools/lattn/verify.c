@@ -62,7 +62,7 @@ static void add_result(struct verify *verify, const struct session *session, con
     add_error(table, result->error_state);
     table_real(table, "%.1e", result->limit_state);
     table_text(table, result->good ? "ok" : "FAIL");
-    table_text(table, result->status == LATTN_OK ? "" : lattn_error_message());
+    table_text(table, result->status == LATTN_OK ? "" : library_message(result->status));
     verify->rows++;
     verify->failed += !result->good;
 }
@@ -192,7 +192,7 @@ static void open_device(struct verify *verify, const struct options *options, in
     if (status == LATTN_OK) {
         verify->count++;
     } else {
-        add_closed(verify, info, "FAIL", lattn_error_message());
+        add_closed(verify, info, "FAIL", library_message(status));
         verify->rows++;
         verify->failed++;
     }
@@ -213,8 +213,7 @@ static int open_devices(struct verify *verify, const struct options *options)
             open_device(verify, options, i, &info);
     }
     if (verify->count + verify->failed == 0)
-        return complain(EXIT_FAILED, "verify: there is no device %s",
-                        options->backend ? options->backend : "of that number");
+        return complain(EXIT_FAILED, "verify: this machine has no such device (see lattn devices)");
     lattn_status status = lattn_device_find(verify->context, "reference", 0, &judge);
     if (status == LATTN_OK)
         status = session_open(verify->context, judge, &verify->reference);
