@@ -57,7 +57,8 @@ def main():
                 f'extern const unsigned long {options.symbol}_size;\n'
                 f'const unsigned char {options.symbol}[{len(data) + 1}] __attribute__((aligned(64))) =\n'
                 f'{literal(data)};\nconst unsigned long {options.symbol}_size = {len(data)};\n')
-    options.out.write_text(text)
+    # C promises strings of 4095 bytes only; every compiler that matters takes any length.
+    options.out.write_text('#pragma GCC diagnostic ignored "-Woverlength-strings"\n' + text)
 
 
 main()
