@@ -1,0 +1,253 @@
+"""Lightning attention on torch tensors, with the argument order of vLLM's Triton functions.
+
+CUDA and ROCm tensors run on the current stream, and can be captured into graphs; CPU tensors run on
+the float64 reference, which is slow. Every function is a torch custom op (torch.ops.lattn.*) with a
+fake kernel, so that torch.compile traces it. None has a backward pass.
+"""
+import torch
+
+from ._common import BLOCK, DECAYS, PRECISIONS, check_heads, check_shape, choice
+from ._common import stream as _stream
+from ._lattn import Error
+
+__all__ = ['Error', 'lightning_attention', 'linear_decode_forward', 'lightning_attention_packed']
+
+_DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+_INDEXES = {torch.int32: 0, torch.int64: 1}
+_GPU = 'hip' if torch.version.hip else 'cuda'
+_raw_stream = getattr(torch._C, '_cuda_getCurrentRawStream', None)
+
+
+# ---- rules on tensors ----------------------------------------------------------------------------
+
+def _check(name, tensor, device, dtypes):
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f'{name} is a {type(tensor).__name__}: must be a torch.Tensor')
+    if tensor.device != device:
+        raise ValueError(f'{name}.device = {tensor.device}: must be {device}, as q')
+    if tensor.dtype not in dtypes:
+        wanted = ', '.join(str(dtype) for dtype in dtypes)
+        raise TypeError(f'{name}.dtype = {tensor.dtype}: must be {wanted}')
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ValueError(f'{name} requires grad: there is no backward pass; use torch.no_grad()')
+
+
+def _check_qkv(q, k, v):
+    if not isinstance(q, torch.Tensor):
+        raise TypeError(f'q is a {type(q).__name__}: must be a torch.Tensor')
+    if q.device.type not in ('cuda', 'cpu'):
+        raise ValueError(f'q.device = {q.device}: must be a CUDA, ROCm or CPU device')
+    _check('q', q, q.device, _DTYPES)
+    _check('k', k, q.device, (q.dtype,))
+    _check('v', v, q.device, (q.dtype,))
+
+
+def _check_slopes(slopes, device, heads):
+    _check('slopes', slopes, device, (torch.float32,))
+    if slopes.numel() != heads:
+        raise ValueError(f'slopes has {slopes.numel()} values: must have one for each of {heads} heads')
+
+
+# ---- from tensors to the C side ------------------------------------------------------------------
+
+def _stream_of(tensor):
+    if tensor.device.type == 'cpu':
+        return _stream('reference', 0, None)
+    index = tensor.device.index
+    native = _raw_stream(index) if _raw_stream else torch.cuda.current_stream(index).cuda_stream
+    return _stream(_GPU, index, native)
+
+
+def _inner(tensor):
+    """The tensor with its last dimension adjacent and at least one stride that is not zero."""
+    strides = tensor.stride()
+    if (strides[-1] == 1 or tensor.shape[-1] == 1) and any(strides[:-1]):
+        return tensor
+    return tensor.contiguous()
+
+
+def _pool(tensor, indexes):
+    return (tensor.data_ptr(), _DTYPES[tensor.dtype], tensor.stride(), tensor.shape[0],
+            0 if indexes is None else indexes.data_ptr(),
+            0 if indexes is None else _INDEXES[indexes.dtype])
+
+
+def _run_prefill(q, call):
+    """Runs stream.prefill(*call, workspace, size)."""
+    stream = _stream_of(q)
+    size = stream.prefill_workspace(*call, 0, 0)
+    if not size:
+        stream.prefill(*call, 0, 0)
+        return
+    workspace = torch.empty(size, dtype=torch.uint8, device=q.device)
+    stream.prefill(*call, workspace.data_ptr(), size)
+
+
+# ---- the ops -------------------------------------------------------------------------------------
+
+_library = torch.library.Library('lattn', 'DEF')
+_library.define('prefill(Tensor q, Tensor k, Tensor v, Tensor slopes, Tensor? kv_history, int decay, '
+                'int precision, float scale) -> (Tensor, Tensor)')
+_library.define('prefill_packed(Tensor q, Tensor k, Tensor v, Tensor slopes, Tensor(a!) kv_caches, '
+                'Tensor cu_seqlens, Tensor slot_idx, Tensor? has_initial, int max_tokens, int decay, '
+                'int precision, float scale) -> Tensor')
+_library.define('decode(Tensor q, Tensor k, Tensor v, Tensor(a!) kv_caches, Tensor slopes, '
+                'Tensor slot_idx, float scale) -> Tensor')
+
+
+def _prefill(q, k, v, slopes, kv_history, decay, precision, scale):
+    q, k, v = _inner(q), _inner(k), _inner(v)
+    b, qk_heads, n, d = q.shape
+    h, e = v.shape[1], v.shape[3]
+    o = torch.empty((b, h, n, e), dtype=q.dtype, device=q.device)
+    kv = torch.empty((b, h, -(-n // BLOCK) + 1, d, e), dtype=torch.float32, device=q.device)
+    state_in = None if kv_history is None else _pool(kv_history, None)
+    _run_prefill(q, (
+        b, n, 0, h, qk_heads, d, e, _DTYPES[q.dtype], precision, decay, scale,
+        q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
+        o.data_ptr(), o.stride(), slopes.data_ptr(), 0, 0, state_in, None, kv.data_ptr()))
+    return o, kv
+
+
+def _prefill_fake(q, k, v, slopes, kv_history, decay, precision, scale):
+    b, _, n, d = q.shape
+    h, e = v.shape[1], v.shape[3]
+    return (q.new_empty((b, h, n, e)),
+            q.new_empty((b, h, (n + BLOCK - 1) // BLOCK + 1, d, e), dtype=torch.float32))
+
+
+def _prefill_packed(q, k, v, slopes, kv_caches, cu_seqlens, slot_idx, has_initial, max_tokens, decay,
+                    precision, scale):
+    q, k, v = _inner(q), _inner(k), _inner(v)
+    n, qk_heads, d = q.shape
+    h, e = v.shape[1], v.shape[2]
+    o = torch.empty((n, h, e), dtype=q.dtype, device=q.device)
+    pool = _pool(kv_caches, slot_idx)
+    _run_prefill(q, (
+        slot_idx.shape[0], n, max_tokens, h, qk_heads, d, e, _DTYPES[q.dtype], precision, decay, scale,
+        q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
+        o.data_ptr(), o.stride(), slopes.data_ptr(), cu_seqlens.data_ptr(),
+        0 if has_initial is None else has_initial.data_ptr(), pool, pool, 0))
+    return o
+
+
+def _prefill_packed_fake(q, k, v, slopes, kv_caches, cu_seqlens, slot_idx, has_initial, max_tokens,
+                         decay, precision, scale):
+    return q.new_empty(v.shape)
+
+
+def _decode(q, k, v, kv_caches, slopes, slot_idx, scale):
+    q, k, v = _inner(q), _inner(k), _inner(v)
+    b, qk_heads, tokens, d = q.shape
+    h, e = v.shape[1], v.shape[3]
+    o = torch.empty((b, tokens, h, e), dtype=q.dtype, device=q.device)
+    stride = o.stride()
+    _stream_of(q).decode(
+        b, tokens, h, qk_heads, d, e, _DTYPES[q.dtype], 0, scale,
+        q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
+        o.data_ptr(), (stride[0], stride[2], stride[1]), slopes.data_ptr(), 0,
+        _pool(kv_caches, slot_idx), None, None)
+    return o.view(b, h * e) if tokens == 1 else o.view(b, tokens, h * e)
+
+
+def _decode_fake(q, k, v, kv_caches, slopes, slot_idx, scale):
+    b, _, tokens, _ = q.shape
+    width = v.shape[1] * v.shape[3]
+    return q.new_empty((b, width) if tokens == 1 else (b, tokens, width))
+
+
+for _name, _real, _fake in (('prefill', _prefill, _prefill_fake),
+                            ('prefill_packed', _prefill_packed, _prefill_packed_fake),
+                            ('decode', _decode, _decode_fake)):
+    for _key in ('CUDA', 'CPU'):
+        _library.impl(_name, _real, _key)
+    torch.library.register_fake(f'lattn::{_name}', _fake, lib=_library)
+
+
+# ---- the functions -------------------------------------------------------------------------------
+
+def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay='recurrence',
+                        precision='full', scale=1.0):
+    """Prefill of q [b, h, n, d], k, v [b, h, n, e] with decay rates ed (h values, any shape).
+
+    Returns o [b, h, n, e] and the states [b, h, ceil(n / 256) + 1, d, e], float32: the one before
+    each block of 256 tokens and then the final one. kv_history [b, h, d, e] is the initial state,
+    and is not changed. block_size is taken for the source's sake; like there, it changes nothing.
+    q and k may have fewer heads than v. decay="vllm" reproduces the source's weights.
+    """
+    del block_size
+    _check_qkv(q, k, v)
+    if q.dim() != 4 or v.dim() != 4:
+        raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [b, h, n, dim]')
+    b, qk_heads, n, d = q.shape
+    h, e = v.shape[1], v.shape[3]
+    check_shape('k', k.shape, (b, qk_heads, n, d))
+    check_shape('v', v.shape, (b, None, n, None))
+    check_heads(h, qk_heads)
+    _check_slopes(ed, q.device, h)
+    if kv_history is not None:
+        _check('kv_history', kv_history, q.device, _DTYPES)
+        check_shape('kv_history', kv_history.shape, (b, h, d, e))
+    return torch.ops.lattn.prefill(q, k, v, ed.reshape(-1).contiguous(), kv_history,
+                                   choice('decay', decay, DECAYS),
+                                   choice('precision', precision, PRECISIONS), scale)
+
+
+def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0):
+    """Decode of q [B, h, t, d], k, v [B, h, t, e], 1 to 8 tokens t, on slots of kv_caches.
+
+    kv_caches [slots, h, d, e], any strides, is updated in place; rows whose slot_idx (int32 or
+    int64) is outside it are padding: their outputs are zero. Returns [B, h * e], or with several
+    tokens [B, t, h * e].
+    """
+    _check_qkv(q, k, v)
+    if q.dim() != 4 or v.dim() != 4:
+        raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [B, h, t, dim]')
+    b, qk_heads, tokens, d = q.shape
+    h, e = v.shape[1], v.shape[3]
+    check_shape('k', k.shape, (b, qk_heads, tokens, d))
+    check_shape('v', v.shape, (b, None, tokens, None))
+    check_heads(h, qk_heads)
+    if not 1 <= tokens <= 8:
+        raise ValueError(f'q.shape = {list(q.shape)}: must have 1 to 8 tokens')
+    _check('kv_caches', kv_caches, q.device, _DTYPES)
+    check_shape('kv_caches', kv_caches.shape, (None, h, d, e))
+    _check_slopes(slope_rate, q.device, h)
+    _check('slot_idx', slot_idx, q.device, _INDEXES)
+    check_shape('slot_idx', slot_idx.shape, (b,))
+    return torch.ops.lattn.decode(q, k, v, kv_caches, slope_rate.reshape(-1).contiguous(),
+                                  slot_idx.contiguous(), scale)
+
+
+def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_indices,
+                               has_initial_state=None, *, max_query_len=0, decay='recurrence',
+                               precision='full', scale=1.0):
+    """One step of a batch: q, k [n, h, d], v [n, h, e] hold sequences one after another.
+
+    Sequence i is tokens query_start_loc[i] to query_start_loc[i + 1] (int32), prefill or decode
+    alike; its state is row state_indices[i] of kv_caches [slots, h, d, e], read if
+    has_initial_state[i] (bool; None: all) and updated in place. Returns o [n, h, e].
+    """
+    _check_qkv(q, k, v)
+    if q.dim() != 3 or v.dim() != 3:
+        raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [n, h, dim]')
+    n, qk_heads, d = q.shape
+    h, e = v.shape[1], v.shape[2]
+    check_shape('k', k.shape, (n, qk_heads, d))
+    check_shape('v', v.shape, (n, None, None))
+    check_heads(h, qk_heads)
+    _check('kv_caches', kv_caches, q.device, _DTYPES)
+    check_shape('kv_caches', kv_caches.shape, (None, h, d, e))
+    _check_slopes(ed, q.device, h)
+    _check('query_start_loc', query_start_loc, q.device, (torch.int32,))
+    _check('state_indices', state_indices, q.device, _INDEXES)
+    check_shape('state_indices', state_indices.shape, (None,))
+    check_shape('query_start_loc', query_start_loc.shape, (state_indices.shape[0] + 1,))
+    if has_initial_state is not None:
+        _check('has_initial_state', has_initial_state, q.device, (torch.bool, torch.uint8))
+        check_shape('has_initial_state', has_initial_state.shape, state_indices.shape)
+        has_initial_state = has_initial_state.contiguous()
+    return torch.ops.lattn.prefill_packed(
+        q, k, v, ed.reshape(-1).contiguous(), kv_caches, query_start_loc.contiguous(),
+        state_indices.contiguous(), has_initial_state, max_query_len, choice('decay', decay, DECAYS),
+        choice('precision', precision, PRECISIONS), scale)
