@@ -148,6 +148,7 @@ class Usage(Command):
                 (['bench', '--shape', '1,2,3'], '--shape'),
                 (['bench', '--shape', '1,2,3,4,0'], '--shape'),
                 (['bench', '--shape', '1,2,3,4,5,6'], '--shape'),
+                (['bench', '--op', 'decode', '--shape', '1,1,4294967297,64,64'], '--shape'),
                 (['bench', '--shape', '1,2,3,4,99999999999'], '--shape'),
                 (['bench', '--dtype', 'f8'], 'bf16'),
                 (['bench', '--op', 'train'], 'decode'),
@@ -173,6 +174,10 @@ class Usage(Command):
         self.assertFalse(self.output.exists())
         self.bad(1, 'verify', *REFERENCE, '--device', 7, says='no such device')
         self.bad(1, 'bench', '--device', 1000, says='1000')
+
+    def test_more_memory_than_there_is_is_status_1(self):
+        for shape in ['100000,1000000,1000000,64,64', '2147483647,2147483647,2147483647,256,256']:
+            self.bad(1, 'bench', *REFERENCE, '--shape', shape, says='MEMORY')
 
     def test_a_full_standard_output_is_status_1(self):
         if not os.path.exists('/dev/full'):

@@ -55,8 +55,8 @@ static bool parse_shape(const char *text, int64_t shape[5])
     for (int i = 0; i < 5; i++) {
         if (!parse_number(&text, 1, &shape[i]) || *text != (i < 4 ? ',' : '\0'))
             return false;
-        /* All but the tokens are 32-bit in the library. */
-        if (i != 2 && i != 0 && shape[i] > INT32_MAX)
+        /* More than this no dimension has in the library, but for the tokens of a prefill. */
+        if (shape[i] > INT32_MAX)
             return false;
         text++;
     }
@@ -99,7 +99,9 @@ static const char *set(struct options *options, unsigned bit, const char *value)
         return choice < 0 ? "must be prefill or decode" : NULL;
     case OPTION_SHAPE:
         options->has_shape = true;
-        return parse_shape(value, options->shape) ? NULL : "must be b,h,n,d,e: five numbers from 1";
+        return parse_shape(value, options->shape)
+                   ? NULL
+                   : "must be b,h,n,d,e: five numbers from 1 to 2147483647";
     default:
         options->has_dtype = true;
         return dtype_parse(value, &options->dtype) ? NULL : "must be f32, f16 or bf16";

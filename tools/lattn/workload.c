@@ -129,7 +129,9 @@ static lattn_status allocate(struct workload *workload)
         uint64_t bytes = call_bytes(&workload->call, (enum call_part)part);
         if (bytes == 0)
             continue;
-        workload->stride[part] = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        workload->stride[part] = bytes + (ALIGNMENT - bytes % ALIGNMENT) % ALIGNMENT;
+        if (workload->stride[part] < bytes)
+            workload->stride[part] = UINT64_MAX; /* which no device has */
         status = lattn_memory_alloc(device, workload->stride[part] * (uint64_t)workload->sets,
                                     &memory->base[part]);
         if (status == LATTN_OK)
