@@ -26,7 +26,11 @@ static void *find(void *library, const char *name)
 
 static void open_library(void)
 {
-    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    /* A process that has OpenCL already, linked or preloaded (as a debugger does), keeps to that
+     * one: the caller's objects come from it. */
+    void *library = dlopen(NULL, RTLD_NOW);
+    if (!library || !dlsym(library, "clGetPlatformIDs"))
+        library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *reason = dlerror();
         snprintf(missing, sizeof(missing), "%s",

@@ -36,6 +36,7 @@ enum {
     LATTN_CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
     LATTN_CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
     LATTN_CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
+    LATTN_CL_DEVICE_PROFILING_TIMER_RESOLUTION = 0x1025,
     LATTN_CL_DEVICE_AVAILABLE = 0x1027,
     LATTN_CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
     LATTN_CL_DEVICE_NAME = 0x102B,
@@ -183,8 +184,9 @@ struct lattn_opencl_api {
     LATTN_OPENCL_CALLS(LATTN_OPENCL_CALL_MEMBER)
 };
 
-/* The entry points of libOpenCL.so.1, opened once in the process and never closed; NULL, with the
- * reason in *why (static storage), where it is absent or lacks one of them. */
+/* The entry points of the OpenCL that the process has, else of libOpenCL.so.1, opened once and
+ * never closed; NULL, with the reason in *why (static storage), where there is none or one is
+ * missing. */
 const struct lattn_opencl_api *lattn_opencl_api_get(const char **why);
 
 /* The status that an error code stands for, and its name, "unknown" if it has none here. */

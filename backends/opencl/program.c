@@ -126,6 +126,7 @@ static void store(const struct lattn_opencl_device *device,
     binaries[mine] = lattn_env_alloc(device->env, sizes[mine], "a program to cache");
     if (!binaries[mine])
         return;
+    /* The exact size: Mesa 22 aborts the process for a larger one. */
     if (!cl->clGetProgramInfo(program, LATTN_CL_PROGRAM_BINARIES, count * sizeof(binaries[0]),
                               binaries, NULL))
         lattn_opencl_cache_store(device->env, key, binaries[mine], sizes[mine]);

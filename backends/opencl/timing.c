@@ -11,12 +11,14 @@ static cl_int end_time(const struct lattn_opencl_api *cl, cl_event event, cl_ulo
     return !error && !*time ? LATTN_CL_PROFILING_INFO_NOT_AVAILABLE : error;
 }
 
-/* A marker's event says when everything before it had finished, if the queue profiles and the
- * driver times markers; the way to know is to try one. */
+/* A marker's event says when everything before it had finished, if the queue profiles, the device
+ * has a timer (Mesa's software device has none, and makes times up), and the driver times markers.
+ * The way to know the last is to try one. */
 static lattn_status find_clock(struct lattn_opencl_stream *stream)
 {
     const struct lattn_opencl_api *cl = stream->device->cl;
     cl_ulong properties = 0, time;
+    size_t resolution = 0;
     lattn_status status =
         lattn_opencl_check(cl->clGetCommandQueueInfo(stream->queue, LATTN_CL_QUEUE_PROPERTIES,
                                                      sizeof(properties), &properties, NULL),
@@ -26,7 +28,9 @@ static lattn_status find_clock(struct lattn_opencl_stream *stream)
     stream->clock = LATTN_OPENCL_CLOCK_HOST;
     cl_event marker;
     if (!(properties & LATTN_CL_QUEUE_PROFILING_ENABLE) ||
-        cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker))
+        cl->clGetDeviceInfo(stream->device->device, LATTN_CL_DEVICE_PROFILING_TIMER_RESOLUTION,
+                            sizeof(resolution), &resolution, NULL) ||
+        !resolution || cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker))
         return LATTN_OK;
     if (!cl->clWaitForEvents(1, &marker) && !end_time(cl, marker, &time))
         stream->clock = LATTN_OPENCL_CLOCK_DEVICE;
