@@ -69,7 +69,7 @@ static const struct effort cpu_effort = {cpu_shapes, sizeof(cpu_shapes) / sizeof
 struct bench {
     struct session session;
     const struct effort *effort;
-    double copy_rate; /* bytes read and written in a millisecond */
+    double copy_rate; /* bytes read and written in a millisecond; 0: not measured yet */
     struct table *table;
 };
 
@@ -91,6 +91,7 @@ static lattn_status copy_once(void *user, uint64_t turn)
 static lattn_status measure_copy(struct bench *bench)
 {
     struct session *session = &bench->session;
+    progress("%s: copy bandwidth", session->label);
     struct copy_work work = {session->stream, NULL, NULL, bench->effort->copy_bytes};
     struct timing timing;
     /* A small device copies what a quarter of it holds. */
@@ -159,8 +160,12 @@ static lattn_status measure(struct bench *bench, const struct call *call)
     struct timing timing;
     char plan[512];
     lattn_stream *stream = bench->session.stream;
-    lattn_status status =
-        workload_open(&bench->session, call, bench->effort->rotate_bytes, &workload);
+    /* A call that cannot be made is told before anything long is done. */
+    lattn_status status = call_prepare(stream, call);
+    if (status == LATTN_OK && bench->copy_rate == 0)
+        status = measure_copy(bench);
+    if (status == LATTN_OK)
+        status = workload_open(&bench->session, call, bench->effort->rotate_bytes, &workload);
     if (status != LATTN_OK)
         return status;
     status = call_describe(stream, call, &workload.memory, plan, sizeof(plan));
@@ -226,10 +231,6 @@ static int run_shapes(struct bench *bench, const struct options *options)
 static int run(struct bench *bench, const struct options *options)
 {
     bench->effort = bench->session.info.kind == LATTN_DEVICE_GPU ? &gpu_effort : &cpu_effort;
-    progress("%s: copy bandwidth", bench->session.label);
-    lattn_status status = measure_copy(bench);
-    if (status != LATTN_OK)
-        return complain_library(status, bench->session.label);
     bench->table = table_new(columns);
     int end = run_shapes(bench, options);
     progress(NULL);
