@@ -9,14 +9,13 @@
 #if defined(__OPENCL_VERSION__)
 
 #define LATTN_KERNEL(threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void
-#define LATTN_FUNCTION static inline
+/* Always: PoCL 3.1 miscomputes calls that pass private arrays between barriers. */
+#define LATTN_FUNCTION static inline __attribute__((always_inline))
 #define LATTN_GLOBAL __global        /* qualifies what a pointer to device memory points to */
 #define LATTN_LOCAL __local          /* qualifies what a pointer to group memory points to */
 #define LATTN_LOCAL_VARIABLE __local /* declares group memory at the top of a kernel */
 #define LATTN_RESTRICT restrict
 #define LATTN_BY_VALUE const
-
-typedef float4 lattn_f32x4;
 
 #define lattn_group_id() ((lattn_i64)get_group_id(0))
 #define lattn_thread_id() ((lattn_i32)get_local_id(0))
@@ -36,8 +35,6 @@ typedef float4 lattn_f32x4;
 #define LATTN_LOCAL_VARIABLE __shared__
 #define LATTN_BY_VALUE const __grid_constant__
 
-typedef float4 lattn_f32x4;
-
 #define lattn_group_id() ((lattn_i64)blockIdx.x)
 #define lattn_thread_id() ((lattn_i32)threadIdx.x)
 #define lattn_barrier() __syncthreads()
@@ -52,8 +49,6 @@ typedef float4 lattn_f32x4;
 #define LATTN_FUNCTION static inline __attribute__((device, always_inline))
 #define LATTN_LOCAL_VARIABLE __attribute__((shared))
 #define LATTN_BY_VALUE const
-
-typedef float lattn_f32x4 __attribute__((ext_vector_type(4)));
 
 #define lattn_group_id() ((lattn_i64)__builtin_amdgcn_workgroup_id_x())
 #define lattn_thread_id() ((lattn_i32)__builtin_amdgcn_workitem_id_x())
@@ -89,6 +84,9 @@ typedef float lattn_f32x4 __attribute__((ext_vector_type(4)));
         LATTN_GLOBAL void *state_out, LATTN_GLOBAL const void *LATTN_RESTRICT slot_out,            \
         LATTN_GLOBAL void *LATTN_RESTRICT kept, LATTN_GLOBAL float *LATTN_RESTRICT work,           \
         LATTN_BY_VALUE struct lattn_args a
+
+/* Of group memory that is read four floats at a time. */
+#define LATTN_ALIGNED __attribute__((aligned(16)))
 
 /* A kernel file is compiled once for each variant: LATTN_VARIANT is the end of its kernels' names,
  * so that all variants can be in one program. */

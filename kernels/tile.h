@@ -30,6 +30,11 @@ LATTN_FUNCTION void lattn_group_get(lattn_i64 number, lattn_i32 e_tiles, lattn_i
     group->segment = number / heads;
 }
 
+LATTN_FUNCTION lattn_i32 lattn_at_least_0(lattn_i32 value)
+{
+    return value < 0 ? 0 : value;
+}
+
 /* What `distance` >= 0 steps leave of a term. The argument of exp is never above 0, so this is
  * never above 1, whatever the slope. Zero steps leave it whole, even when the slope is infinite. */
 LATTN_FUNCTION float lattn_decay_weight(float slope, lattn_i32 distance)
