@@ -21,6 +21,6 @@ struct lattn_opencl_program {
 /* A kernel takes the LATTN_MEM_COUNT memories as global pointers, then struct lattn_args by value,
  * then, in a row whose `shared` is not 0, a local pointer to that many bytes. */
 extern const struct lattn_kernel_row lattn_opencl_rows[];
-enum { lattn_opencl_row_count = 12 };
+enum { lattn_opencl_row_count = 48 };
 
 #endif
