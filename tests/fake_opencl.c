@@ -631,24 +631,24 @@ static cl_int fake_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kern
 void *__wrap_dlopen(const char *name, int flags);
 void *__wrap_dlsym(void *library, const char *name);
 void *__real_dlopen(const char *name, int flags);
+void *__real_dlsym(void *library, const char *name);
 
-static char process;
-
+/* What is not about OpenCL is not ours: a sanitizer's runtime is linked in here, too. */
 void *__wrap_dlopen(const char *name, int flags)
 {
-    if (!name)
-        return &process;
-    if (fake_opencl.preloaded || strcmp(name, "libOpenCL.so.1") != 0)
+    if (!name || strcmp(name, "libOpenCL.so.1") != 0)
+        return __real_dlopen(name, flags);
+    if (fake_opencl.preloaded)
         atomic_fetch_add(&fake_opencl.misuse, 1);
     return fake_opencl.absent ? __real_dlopen("libthere-is-none.so.0", flags) : &fake_opencl;
 }
 
 void *__wrap_dlsym(void *library, const char *name)
 {
-    if (library == &process && !fake_opencl.preloaded)
+    if (strncmp(name, "cl", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
+        return __real_dlsym(library, name);
+    if (library != &fake_opencl && !fake_opencl.preloaded)
         return NULL;
-    if (library != &fake_opencl && library != &process)
-        atomic_fetch_add(&fake_opencl.misuse, 1);
     if (fake_opencl.hidden && !strcmp(fake_opencl.hidden, name))
         return NULL;
     void *address = NULL;

@@ -49,10 +49,10 @@ struct fake_opencl {
     atomic_long misuse; /* calls that break a rule of OpenCL */
     atomic_long from_source, from_binary, builds;
     atomic_long flushes, finishes, launches;
-    const char *failed;   /* the call that failed last */
-    size_t global, local; /* of the last launch */
-    unsigned arguments;   /* bits of those set for it */
-    size_t local_bytes;   /* of its local argument */
+    _Atomic(const char *) failed; /* the call that failed last */
+    atomic_size_t global, local;  /* of the last launch */
+    atomic_uint arguments;        /* bits of those set for it */
+    atomic_size_t local_bytes;    /* of its local argument */
 };
 extern struct fake_opencl fake_opencl;
 

@@ -87,10 +87,19 @@ struct _cl_device_id *opencl_device_0(void)
     return lattn_opencl_devices_get(0);
 }
 
+static lattn_status pass(void *user, const lattn_device_info *info, int32_t rank)
+{
+    (void)user;
+    (void)info;
+    (void)rank;
+    return LATTN_OK;
+}
+
 void *opencl_open(struct opencl_world *world, int32_t ordinal, struct lattn_caps *caps)
 {
     lattn_device_info info = LATTN_DEVICE_INFO_INIT;
     void *device = NULL;
+    assert_int_equal(backend->probe(&world->env, pass, NULL), LATTN_OK);
     assert_int_equal(backend->open(&world->env, ordinal, NULL, caps, &info, &device), LATTN_OK);
     assert_non_null(device);
     return device;
@@ -129,14 +138,6 @@ static lattn_status use_stream(struct opencl_world *world, void *stream, void *m
     if (!status)
         status = backend->synchronize(stream);
     return status;
-}
-
-static lattn_status pass(void *user, const lattn_device_info *info, int32_t rank)
-{
-    (void)user;
-    (void)info;
-    (void)rank;
-    return LATTN_OK;
 }
 
 lattn_status opencl_session(struct opencl_world *world)

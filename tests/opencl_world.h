@@ -43,6 +43,7 @@ int opencl_in_child(void (*scenario)(void));
 /* The fake's device that has number 0, once it has been probed. */
 struct _cl_device_id *opencl_device_0(void);
 
+/* Probes, and opens a device. */
 void *opencl_open(struct opencl_world *world, int32_t ordinal, struct lattn_caps *caps);
 
 /* Probes, opens device 0, copies, fills, loads, launches, times, and closes all of it. Returns the
