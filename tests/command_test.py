@@ -329,13 +329,33 @@ class BadInput(Command):
                 (change(slopes=('F32', [2], [math.nan, 1])), 'tensor slopes', '[0]'),
                 (change(slopes=('F32', [2], [math.inf, 1])), 'tensor slopes', '[0]'),
                 (change(kv_history=('F32', [2, 2, 2, 3], [0] * 24)), 'kv_history', '[2, 2, 3, 2]'),
-                (problem(n=0), 'tensor q', 'no dimension of 0'),
-                (problem(b=0), 'tensor q', 'no dimension of 0'),
+                (problem(h=0), 'tensor q', 'only b and n may be 0'),
+                (problem(d=0), 'tensor q', 'only b and n may be 0'),
                 (problem(b=1, h=1, n=1, d=257), 'tensor q', 'd = 257'),
                 (problem(b=1, h=1, n=1, e=257), 'tensor v', 'e = 257'),
         ]:
             with self.subTest(says=says):
                 self.refuse(tensors, *says)
+
+    def test_nothing_to_do_is_done(self):
+        """No tokens: the state is the history, or zero; no sequences: empty outputs."""
+        history = numbers(24, 5)
+        for tensors, state in [
+                (problem(n=0, kv_history=('F32', [2, 2, 3, 2], history)), history),
+                (problem(n=0), [0] * 24),
+                (problem(b=0), []),
+        ]:
+            save(self.input, tensors)
+            self.good('prefill', self.input, '-o', self.output, '--block-states')
+            found = load(self.output)
+            self.assertEqual(found['o'][2], [])
+            self.assertEqual(found['state'][2], state)
+            self.assertEqual(found['kv'][2], state)
+        pool = numbers(36, 6)
+        save(self.input, problem(b=0, n=1, slot_idx=('I64', [0], []),
+                                 cache_in=('F32', [3, 2, 3, 2], pool)))
+        self.good('decode', self.input, '-o', self.output)
+        self.assertEqual(load(self.output)['cache'][2], pool)
 
     def test_decode_tensors(self):
         cache, slots = ('F32', [4, 2, 3, 2], [0] * 48), ('I64', [2], [0, 1])
@@ -344,7 +364,7 @@ class BadInput(Command):
                 ({'cache_in': cache}, 'slot_idx', 'missing'),
                 ({'cache_in': cache, 'slot_idx': ('I64', [3], [0, 1, 2])}, 'slot_idx', '[2]'),
                 ({'cache_in': cache, 'slot_idx': ('F32', [2], [0, 1])}, 'slot_idx', 'I64 or I32'),
-                ({'cache_in': ('F32', [0, 2, 3, 2], []), 'slot_idx': slots}, 'cache_in', 'of 0'),
+                ({'cache_in': ('F32', [0, 2, 3, 2], []), 'slot_idx': slots}, 'cache_in', 'only b and n may be 0'),
                 ({'cache_in': ('F32', [4, 2, 2, 3], [0] * 48), 'slot_idx': slots}, 'cache_in',
                  '[4, 2, 3, 2]'),
                 ({'cache_in': ('I32', [4, 2, 3, 2], [0] * 48), 'slot_idx': slots}, 'cache_in', 'I32'),

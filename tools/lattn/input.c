@@ -12,7 +12,10 @@
 
 /* ---- one tensor ------------------------------------------------------------------------------ */
 
-/* What a tensor must be. A size of 0 is any from 1 on. */
+/* Sizes that the file itself decides: any from 1 on, and any at all. */
+enum { SOME = -1, ANY = -2 };
+
+/* What a tensor must be. */
 struct wanted {
     const char *name;
     const char *layout; /* "[b, h, n, d]" */
@@ -34,8 +37,10 @@ static bool shape_fits(const struct safetensors_tensor *tensor, const struct wan
     if (tensor->rank != wanted->rank)
         return false;
     for (int i = 0; i < wanted->rank; i++) {
-        if (tensor->shape[i] == 0 || tensor->shape[i] > INT64_MAX ||
-            (wanted->shape[i] && tensor->shape[i] != (uint64_t)wanted->shape[i]))
+        uint64_t found = tensor->shape[i];
+        int64_t must = wanted->shape[i];
+        if (found > INT64_MAX || (must == SOME && found == 0) ||
+            (must >= 0 && found != (uint64_t)must))
             return false;
     }
     return true;
@@ -55,8 +60,9 @@ static const struct safetensors_tensor *find(const struct input *input, const st
     bool all_known = true, empty = false;
     for (int i = 0; i < wanted->rank; i++) {
         sizes[i] = (uint64_t)wanted->shape[i];
-        all_known = all_known && sizes[i] > 0;
-        empty = empty || (tensor->rank == wanted->rank && tensor->shape[i] == 0);
+        all_known = all_known && wanted->shape[i] >= 0;
+        empty = empty || (tensor->rank == wanted->rank && wanted->shape[i] == SOME &&
+                          tensor->shape[i] == 0);
     }
     char found[200], must[200] = "";
     print_shape(found, sizeof(found), tensor->rank, tensor->shape);
@@ -64,7 +70,7 @@ static const struct safetensors_tensor *find(const struct input *input, const st
         print_shape(must, sizeof(must), wanted->rank, sizes);
     complain(EXIT_USAGE, "%s: tensor %s: shape %s must be %s%s%s%s", input->path, wanted->name,
              found, wanted->layout, all_known ? " = " : "", must,
-             empty ? " with no dimension of 0" : "");
+             empty ? ", of which only b and n may be 0" : "");
     return NULL;
 }
 
@@ -107,7 +113,7 @@ static int load_tokens(struct input *input)
     struct wanted wanted = {.name = "q",
                             .layout = decode ? "[B, h, 1, d]" : "[b, h, n, d]",
                             .rank = 4,
-                            .shape = {0, 0, decode ? 1 : 0, 0}};
+                            .shape = {ANY, SOME, decode ? 1 : ANY, SOME}};
     const struct safetensors_tensor *q = find(input, &wanted);
     if (!q || !dtype_of(input, q, &call->dtype))
         return EXIT_USAGE;
@@ -118,7 +124,7 @@ static int load_tokens(struct input *input)
     wanted = (struct wanted){.name = "v",
                              .layout = decode ? "[B, h, 1, e]" : "[b, h, n, e]",
                              .rank = 4,
-                             .shape = {wanted.shape[0], 0, wanted.shape[2], 0}};
+                             .shape = {wanted.shape[0], SOME, wanted.shape[2], SOME}};
     const struct safetensors_tensor *v = k ? find(input, &wanted) : NULL;
     if (!v)
         return EXIT_USAGE;
@@ -184,7 +190,7 @@ static int load_state(struct input *input)
         wanted.shape[0] =
             cache && cache->rank == 4 && cache->shape[0] > 0 && cache->shape[0] <= INT64_MAX
                 ? (int64_t)cache->shape[0]
-                : 0;
+                : SOME;
         call->slots = wanted.shape[0];
     } else if (!safetensors_find(&input->file.index, wanted.name)) {
         return EXIT_DONE;
