@@ -1,0 +1,150 @@
+#!/bin/bash
+# Everything that needs an NVIDIA GPU, on a bare machine: builds with all backends, runs the suite on
+# CUDA and on every OpenCL device, CUDA graphs, memory beyond 2^31 elements, compute-sanitizer over
+# the short suite, the golden files, and the host cost of a call. Prints one summary; exit status 1
+# if anything in it failed.
+#
+#     tools/gpu_check.sh [-o FOLDER] [-p DEBS] [-c COMMIT]
+#
+# Needs nvcc, Meson, ninja and gcc. Where cmocka, jansson or pkg-config are not installed, DEBS is a
+# folder of Debian packages that have them (libcmocka0 libcmocka-dev libjansson4 libjansson-dev
+# pkgconf pkgconf-bin libpkgconf3); they are unpacked beside the build, nothing is installed. Logs
+# and summary.txt go to FOLDER (build/gpu/check), COMMIT names the source where git cannot.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+folder=build/gpu/check debs= commit=$(git describe --always --dirty 2>/dev/null)
+while getopts o:p:c: option; do
+    case $option in
+    o) folder=$OPTARG ;;
+    p) debs=$OPTARG ;;
+    c) commit=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+mkdir -p "$folder" build
+folder=$(realpath "$folder")
+summary=$folder/summary.txt
+failed=0
+
+# step NAME SECONDS COMMAND...: runs it with a time limit, its output in a log of its own.
+step() {
+    local name=$1 limit=$2 log status word start=$SECONDS
+    shift 2
+    log=$folder/${name//[^a-z0-9]/_}.log
+    timeout "$limit" "$@" >"$log" 2>&1
+    status=$?
+    word=passed
+    [ $status -eq 0 ] || word="FAILED ($status)"
+    [ $status -eq 0 ] || failed=1
+    [ $status -eq 124 ] && word="FAILED (over $limit s)"
+    printf '%-40s %-22s %4d s   %s\n' "$name" "$word" $((SECONDS - start)) "$(count "$log")" >>"$summary"
+    return $status
+}
+
+# What a log says of its tests, in all of its groups: passed, skipped, failed.
+count() {
+    awk '/^\[ +OK \]/ { ok++ } /^\[  SKIPPED \]/ { skipped++ } /^\[  FAILED  \] / && !/tests?\(s\)/ { bad++ }
+         /ERROR SUMMARY:|RACECHECK SUMMARY:/ { sub(/^=+ /, ""); last = $0 }
+         END { if (ok) printf "%d tests ok, %d skipped, %d failed", ok, skipped, bad / 2
+               if (last) printf "%s%s", ok ? "; " : "", last }' "$1"
+}
+
+# ---- what the machine lacks ---------------------------------------------------------------------
+
+if [ -n "$debs" ]; then
+    prefix=$PWD/build/gpu-debs
+    for package in "$debs"/*.deb; do
+        dpkg -x "$package" "$prefix" || exit 2
+    done
+    library=$prefix/usr/lib/x86_64-linux-gnu
+    export CPATH=$prefix/usr/include LIBRARY_PATH=$library PATH=$PATH:$prefix/usr/bin
+    export LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export PKG_CONFIG_PATH=$library/pkgconfig
+fi
+for toolkit in /usr/local/cuda ${CUDA_HOME:-}; do
+    PATH=$PATH:$toolkit/bin
+done
+
+# NVIDIA's OpenCL driver is often there without its entry in the list of drivers.
+if [ -z "${OCL_ICD_VENDORS:-}" ] && ! grep -qs nvidia /etc/OpenCL/vendors/*.icd; then
+    driver=$(ldconfig -p | awk '/libnvidia-opencl.so.1/ { print $NF; exit }')
+    [ -n "$driver" ] || driver=$(find /usr/local/nvidia /usr/lib -name libnvidia-opencl.so.1 2>/dev/null | head -n 1)
+    if [ -n "$driver" ]; then
+        export OCL_ICD_VENDORS=$PWD/build/gpu-vendors/
+        mkdir -p "$OCL_ICD_VENDORS"
+        cp /etc/OpenCL/vendors/*.icd "$OCL_ICD_VENDORS" 2>/dev/null
+        echo "$driver" >"$OCL_ICD_VENDORS/nvidia.icd"
+    fi
+fi
+
+# ---- the steps ----------------------------------------------------------------------------------
+
+{
+    echo "lattn on an NVIDIA GPU"
+    echo "date    $(date -u +%Y-%m-%dT%H:%MZ)"
+    echo "commit  ${commit:-unknown}"
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | sed 's/^/device  /'
+    nvcc --version | sed -n 's/^Cuda compilation tools, /nvcc    /p'
+    echo
+} >"$summary"
+
+tests=build/gpu/tests
+lattn=build/gpu/tools/lattn/lattn
+export LATTN_TEST_REQUIRE=cuda,opencl
+
+build() {
+    [ -d build/gpu/meson-info ] || meson setup build/gpu -Dtests=enabled -Dcommand=enabled -Dcuda=enabled \
+        -Dopencl=enabled || return
+    ninja -C build/gpu
+}
+
+suite() { # BACKEND
+    local status=0
+    for test in prefill decode rules api; do
+        LATTN_TEST_BACKEND=$1 $tests/${test}_test || status=1
+    done
+    return $status
+}
+
+sanitize() { # TOOL TEST
+    LATTN_TEST_BACKEND=cuda LATTN_TEST_QUICK=1 compute-sanitizer --tool "$1" --error-exitcode 9 \
+        --print-limit 20 "$tests/$2_test"
+}
+
+large() { # BACKEND
+    LATTN_TEST_BACKEND=$1 LATTN_TEST_SLOW=1 $tests/large_test
+}
+
+export -f build suite sanitize large
+export tests lattn
+
+step "build" 300 bash -c build
+if [ $? -eq 0 ]; then
+    step "devices" 60 $lattn devices
+    # Side by side, the heavy ones first: the machine has many cores, and the device is shared.
+    {
+        step "suite, cuda" 240 bash -c "suite cuda" &
+        step "suite, opencl" 240 bash -c "suite opencl" &
+        wait
+        for tool in memcheck racecheck initcheck; do
+            step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
+            step "$tool, decode" 150 bash -c "sanitize $tool decode" &
+        done
+        wait
+    }
+    step "graphs, cuda" 60 $tests/cuda_graph_test
+    step "large offsets, cuda" 120 bash -c "large cuda"
+    step "large offsets, opencl" 120 bash -c "large opencl"
+    step "golden files" 120 $lattn verify tests/golden/*.safetensors
+    step "host cost" 60 build/gpu/bench/host_cost cuda
+    { echo; cat "$folder/host_cost.log"; } >>"$summary"
+fi
+
+grep -q FAILED "$summary" && failed=1
+{
+    echo
+    [ $failed -eq 0 ] && echo "all passed, $SECONDS s" || echo "FAILED, $SECONDS s"
+} >>"$summary"
+cat "$summary"
+exit $failed
