@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "device.h"
 
 #define PINNED_VERSION 12000
 #define FUNC_LOAD_VERSION 12040
@@ -50,6 +51,30 @@ static void find_working(void *library)
     store(&api.cuFuncLoad, find(get_proc, "cuFuncLoad", FUNC_LOAD_VERSION));
 }
 
+static lattn_status fail(CUresult result, const char *what)
+{
+    return lattn_cuda_fail(&api, result, what);
+}
+
+/* What backends/driver needs. */
+static void name_common(void)
+{
+    struct lattn_driver *common = &api.common;
+#define TAKE(member, cuda, hip, parameters)                                                        \
+    memcpy(&common->call.member, &api.cuda, sizeof(common->call.member));                          \
+    common->name.member = #cuda;
+    LATTN_DRIVER_CALLS(TAKE)
+#undef TAKE
+    common->title = "CUDA";
+    common->fail = fail;
+    common->enter = lattn_cuda_enter;
+    common->leave = lattn_cuda_leave;
+    common->check_stream = lattn_cuda_check_stream;
+    common->ready = lattn_cuda_ready_kernel;
+    snprintf(common->version, sizeof(common->version), "driver for CUDA %d.%d", api.driver / 1000,
+             api.driver % 1000 / 10);
+}
+
 static void open_driver(void)
 {
     /* Not libcuda.so: that name finds the toolkit's stub. */
@@ -74,6 +99,7 @@ static void open_driver(void)
         return;
     }
     find_working(library);
+    name_common();
 }
 
 const struct lattn_cuda_api *lattn_cuda_driver(void)

@@ -6,6 +6,8 @@
 #include <lattn/lattn.h>
 #include <stddef.h>
 
+#include "backends/driver/driver.h"
+
 typedef int CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -36,9 +38,9 @@ enum {
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
 
-    CU_STREAM_NON_BLOCKING = 1,
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-    CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    CU_STREAM_NON_BLOCKING = LATTN_DRIVER_STREAM_NON_BLOCKING,
+    CU_STREAM_CAPTURE_MODE_RELAXED = LATTN_DRIVER_CAPTURE_RELAXED,
+    CU_STREAM_CAPTURE_STATUS_NONE = LATTN_DRIVER_CAPTURE_NONE,
 
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1, /* stream 0 is the legacy default stream */
 };
@@ -96,6 +98,8 @@ struct lattn_cuda_api {
     LATTN_CUDA_WORKING(LATTN_CUDA_MEMBER)
 #undef LATTN_CUDA_MEMBER
     CUresult (*cuFuncLoad)(CUfunction function); /* NULL before CUDA 12.4 */
+
+    struct lattn_driver common; /* the same entry points, by what they do */
 
     int driver;          /* the CUDA version that the driver supports, 1000 major + 10 minor */
     const char *missing; /* an entry point that the driver lacks, so that no device can be opened;

@@ -1,46 +1,72 @@
 #include "device.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "catalog.h"
 #include "code.h"
 #include "core/error.h"
-#include "module.h"
 
 #define RANK 1000 /* above the same device through OpenCL */
 
-/* ---- the thread's current context ---------------------------------------------------------- */
+/* ---- what differs from HIP ------------------------------------------------------------------ */
 
-lattn_status lattn_cuda_enter(const struct lattn_cuda_device *device)
+static const struct lattn_cuda_api *api_of(const struct lattn_driver_device *device)
 {
-    CUresult result = device->api->cuCtxPushCurrent(device->context);
-    return result ? lattn_cuda_fail(device->api, result, "cuCtxPushCurrent") : LATTN_OK;
+    return ((const struct lattn_cuda_device *)device)->api;
 }
 
-void lattn_cuda_leave(const struct lattn_cuda_device *device)
+lattn_status lattn_cuda_enter(const struct lattn_driver_device *device,
+                              struct lattn_driver_scope *scope)
 {
+    (void)scope; /* CUDA keeps a stack of contexts itself */
+    const struct lattn_cuda_api *api = api_of(device);
+    CUresult result = api->cuCtxPushCurrent(device->context);
+    return result ? lattn_cuda_fail(api, result, "cuCtxPushCurrent") : LATTN_OK;
+}
+
+void lattn_cuda_leave(const struct lattn_driver_device *device,
+                      const struct lattn_driver_scope *scope)
+{
+    (void)scope;
     CUcontext context;
-    device->api->cuCtxPopCurrent(&context);
+    api_of(device)->cuCtxPopCurrent(&context);
 }
 
-lattn_status lattn_cuda_enter_setup(const struct lattn_cuda_device *device, int *capture_mode)
+lattn_status lattn_cuda_check_stream(const struct lattn_driver_device *device, void *stream)
 {
-    lattn_status status = lattn_cuda_enter(device);
-    if (status)
-        return status;
-    *capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult result = device->api->cuThreadExchangeStreamCaptureMode(capture_mode);
+    const struct lattn_cuda_api *api = api_of(device);
+    CUcontext context = NULL;
+    CUresult result = api->cuStreamGetCtx(stream, &context);
+    if (result)
+        return lattn_cuda_fail(api, result, "native: cuStreamGetCtx");
+    if (context != device->context) {
+        return lattn_fail(
+            LATTN_ERROR_INVALID_ARGUMENT,
+            "native: the stream belongs to context %p, must belong to the device's, %p",
+            (void *)context, device->context);
+    }
+    return LATTN_OK;
+}
+
+/* More group memory than this a kernel must ask for. */
+#define USUAL_SHARED 49152
+
+lattn_status lattn_cuda_ready_kernel(const struct lattn_driver_device *device, void *function,
+                                     const struct lattn_kernel_row *row)
+{
+    const struct lattn_cuda_api *api = api_of(device);
+    char what[128];
+    const char *step = "cuFuncLoad";
+    CUresult result = api->cuFuncLoad ? api->cuFuncLoad(function) : CUDA_SUCCESS;
+    if (!result && row->shared > USUAL_SHARED) {
+        step = "cuFuncSetAttribute";
+        result = api->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         (int)row->shared);
+    }
     if (!result)
         return LATTN_OK;
-    lattn_cuda_leave(device);
-    return lattn_cuda_fail(device->api, result, "cuThreadExchangeStreamCaptureMode");
-}
-
-void lattn_cuda_leave_setup(const struct lattn_cuda_device *device, int capture_mode)
-{
-    device->api->cuThreadExchangeStreamCaptureMode(&capture_mode);
-    lattn_cuda_leave(device);
+    snprintf(what, sizeof(what), "%s of %s", step, row->entry);
+    return lattn_cuda_fail(api, result, what);
 }
 
 /* ---- listing -------------------------------------------------------------------------------- */
@@ -136,11 +162,12 @@ static lattn_status find_device(const struct lattn_cuda_device *device, CUdevice
                                 int *ordinal)
 {
     const struct lattn_cuda_api *api = device->api;
-    lattn_status status = lattn_cuda_enter(device);
+    struct lattn_driver_scope scope;
+    lattn_status status = lattn_driver_enter(&device->common, &scope);
     if (status)
         return status;
     CUresult result = api->cuCtxGetDevice(number);
-    lattn_cuda_leave(device);
+    lattn_driver_leave(&device->common, &scope);
     if (result)
         return lattn_cuda_fail(api, result, "cuCtxGetDevice");
 
@@ -170,10 +197,10 @@ static lattn_status open_device(struct lattn_cuda_device *device, int32_t ordina
     if (native && api->missing)
         return lattn_cuda_fail_missing(api);
     if (native) {
-        device->context = native->context;
-        status = find_device(device, &device->number, &ordinal);
+        device->common.context = native->context;
+        status = find_device(device, &device->common.number, &ordinal);
     } else {
-        result = api->cuDeviceGet(&device->number, ordinal);
+        result = api->cuDeviceGet(&device->common.number, ordinal);
         if (result)
             status = lattn_cuda_fail(api, result, "cuDeviceGet");
     }
@@ -181,16 +208,18 @@ static lattn_status open_device(struct lattn_cuda_device *device, int32_t ordina
         return status;
 
     struct traits traits = {0};
-    status = describe(api, ordinal, device->number, info, &traits);
+    status = describe(api, ordinal, device->common.number, info, &traits);
     if (!status && info->status)
         status = lattn_fail(info->status, "%s", info->reason);
     if (status)
         return status;
 
     if (!native) {
-        result = api->cuDevicePrimaryCtxRetain(&device->context, device->number);
+        CUcontext context = NULL;
+        result = api->cuDevicePrimaryCtxRetain(&context, device->common.number);
         if (result)
             return lattn_cuda_fail(api, result, "cuDevicePrimaryCtxRetain");
+        device->common.context = context;
         device->retained = true;
     }
     *caps = (struct lattn_caps){
@@ -218,7 +247,7 @@ lattn_status lattn_cuda_open(const struct lattn_env *env, int32_t ordinal,
     if (!opened)
         return LATTN_ERROR_OUT_OF_MEMORY;
     opened->api = api;
-    opened->env = env;
+    opened->common.driver = &api->common;
     lattn_device_info found = {.struct_size = sizeof(found)};
     lattn_status status = open_device(opened, ordinal, native, caps, &found);
     if (status) {
@@ -227,7 +256,7 @@ lattn_status lattn_cuda_open(const struct lattn_env *env, int32_t ordinal,
     }
     if (native)
         *info = found;
-    pthread_mutex_init(&opened->lock, NULL);
+    lattn_driver_device_init(&opened->common, &api->common, env);
     *device = opened;
     return LATTN_OK;
 }
@@ -235,40 +264,8 @@ lattn_status lattn_cuda_open(const struct lattn_env *env, int32_t ordinal,
 void lattn_cuda_close(void *opened)
 {
     struct lattn_cuda_device *device = opened;
-    lattn_cuda_unload_all(device);
+    lattn_driver_device_end(&device->common);
     if (device->retained)
-        device->api->cuDevicePrimaryCtxRelease(device->number);
-    pthread_mutex_destroy(&device->lock);
-    lattn_env_free(device->env, device);
-}
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-lattn_status lattn_cuda_alloc(void *opened, uint64_t bytes, void **base)
-{
-    const struct lattn_cuda_device *device = opened;
-    int mode;
-    lattn_status status = lattn_cuda_enter_setup(device, &mode);
-    if (status)
-        return status;
-    CUdeviceptr pointer = 0;
-    CUresult result = device->api->cuMemAlloc(&pointer, bytes);
-    lattn_cuda_leave_setup(device, mode);
-    if (result) {
-        char what[64];
-        snprintf(what, sizeof(what), "cuMemAlloc of %" PRIu64 " bytes", bytes);
-        return lattn_cuda_fail(device->api, result, what);
-    }
-    *base = (void *)(uintptr_t)pointer;
-    return LATTN_OK;
-}
-
-void lattn_cuda_release(void *opened, void *base)
-{
-    const struct lattn_cuda_device *device = opened;
-    int mode;
-    if (lattn_cuda_enter_setup(device, &mode))
-        return;
-    device->api->cuMemFree((CUdeviceptr)(uintptr_t)base);
-    lattn_cuda_leave_setup(device, mode);
+        device->api->cuDevicePrimaryCtxRelease(device->common.number);
+    lattn_env_free(device->common.env, device);
 }
