@@ -1,7 +1,8 @@
-"""What the built library shows and asks for: check_symbols.py LIBRARY.so LIBRARY.a
+"""What the built library shows and asks for: check_symbols.py LIBRARY.so LIBRARY.a [PREFIX]
 
-- it exports lattn_ functions alone, each of them declared in the public header, and all of those
-- in the archive too, every global name starts with lattn_
+- it exports exactly the functions that the public header declares, and those are the ones listed
+  in exported.txt: a removed one breaks programs, and asks for another major version
+- in the archive too, every global name starts with lattn_, or with PREFIX lattn_
 - it needs libc, libm, libdl, libpthread and no other library: drivers are opened at run time
 - it calls nothing that prints, ends the process or installs handlers
 """
@@ -43,17 +44,28 @@ def symbols(path, *options):
 
 
 shared, static = sys.argv[1:3]
+prefix = ''.join(sys.argv[3:]) + 'lattn_'
 header = pathlib.Path(__file__).parent.parent / 'include' / 'lattn' / 'lattn.h'
-declared = set(re.findall(r'LATTN_API[^;]*?\b(lattn_\w+)\(', header.read_text(encoding='utf-8')))
+names = set(re.findall(r'LATTN_API[^;]*?\blattn_(\w+)\(', header.read_text(encoding='utf-8')))
+declared = {prefix + name for name in names}
 instrumented = any('san.so' in line for line in lines('readelf', '-d', shared))
+
+def differences(found, wanted):
+    return ''.join(f'; {"added" if n in found else "missing"}: {n}' for n in sorted(found ^ wanted))
+
+
+listed = {name[len('lattn_'):] for name in
+          (pathlib.Path(__file__).parent / 'exported.txt').read_text(encoding='utf-8').split()}
+check(names == listed, f'the header declares the {len(listed)} functions of exported.txt'
+      + differences(names, listed))
 
 exported = {name for kind, name in symbols(shared, '-D', '--defined-only')}
 check(exported == declared, f'the shared library exports the {len(declared)} functions of the header'
-      + ''.join(f'; {"not declared" if n in exported else "missing"}: {n}' for n in sorted(exported ^ declared)))
+      + differences(exported, declared))
 
 ours = {name for kind, name in symbols(static, '--defined-only', '--extern-only')}
-stray = sorted(n for n in ours if not re.match(r'(lattn_|__asan|__odr_asan|__ubsan|__tsan)', n))
-check(bool(ours) and not stray, f'all {len(ours)} global names of the archive start with lattn_: {stray or "yes"}')
+stray = sorted(n for n in ours if not re.match(rf'({prefix}|__asan|__odr_asan|__ubsan|__tsan)', n))
+check(bool(ours) and not stray, f'all {len(ours)} global names of the archive start with {prefix}: {stray or "yes"}')
 
 needed = {match[1] for line in lines('readelf', '-d', shared)
           if (match := re.search(r'\(NEEDED\).*\[(.*)\]', line))}
@@ -68,6 +80,7 @@ for path in (shared, static):
 
 soname = [line for line in lines('readelf', '-d', shared) if 'SONAME' in line]
 version = re.search(r'LATTN_VERSION_MAJOR (\d+)', header.read_text(encoding='utf-8'))[1]
-check(len(soname) == 1 and f'[liblattn.so.{version}]' in soname[0], f'its soname is liblattn.so.{version}')
+library = f'lib{prefix[:-1]}.so.{version}'
+check(len(soname) == 1 and f'[{library}]' in soname[0], f'its soname is {library}')
 
 sys.exit(bool(failures))

@@ -26,6 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "prefix.h"
+
 /* A struct that is zero but for its struct_size. */
 #ifdef __cplusplus
 template <typename T> inline T lattn_sized()
