@@ -17,7 +17,7 @@ static double half_to_double(uint16_t bits)
     double mantissa = bits & 1023;
     double size;
     if (exponent == 31)
-        size = mantissa != 0 ? NAN : INFINITY;
+        size = mantissa != 0 ? (double)NAN : (double)INFINITY;
     else
         size = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
     return bits >> 15 ? -size : size;

@@ -24,9 +24,8 @@ ours = {'POCL_CACHE_DIR': str(scratch / 'pocl'), 'HOME': str(scratch / 'home')}
 keep = {k: os.environ[k] for k in ('LD_LIBRARY_PATH', 'ASAN_OPTIONS', 'LSAN_OPTIONS', 'OCL_ICD_VENDORS')
         if k in os.environ}
 broken = {'LD_LIBRARY_PATH': ':'.join(filter(None, [str(scratch / 'broken'), keep.get('LD_LIBRARY_PATH', '')]))}
-read_only = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c',
-             'mount -o remount,bind,ro / 2>/dev/null || mount --bind / /mnt && '
-             'mount -o remount,bind,ro /mnt && exec chroot /mnt "$0"', program]
+own_user = [] if os.geteuid() == 0 else ['--user', '--map-root-user']
+read_only = ['unshare', *own_user, '--mount', 'sh', '-c', 'mount -o remount,bind,ro / && exec "$0"']
 
 cases = [
     ('as it is', ours | keep, [program], None),
@@ -38,8 +37,8 @@ cases = [
     ('with a relative cache folder', ours | keep | {'XDG_CACHE_HOME': 'here', 'HOME': 'there'}, [program], None),
     ('without standard input and error', ours | keep, ['sh', '-c', 'exec "$0" <&- 2>&-', program], None),
 ]
-if subprocess.run(read_only[:5] + ['-c', 'mount --bind / /mnt'], capture_output=True).returncode == 0:
-    cases.append(('on a read-only file system', ours | keep | broken, read_only, 'reference'))
+if subprocess.run([*read_only, 'true'], capture_output=True).returncode == 0:
+    cases.append(('on a read-only file system', ours | keep, [*read_only, program], None))
 
 failed = 0
 for name, environment, command, backends in cases:

@@ -54,8 +54,8 @@ static const struct rule rules[] = {
     {"no such dtype", {P(dtype, 3)}, .message = "dtype = 3"},
     {"no such precision", {P(precision, 2)}, .message = "precision = 2"},
     {"no such decay", {P(decay, 9)}, .message = "decay = 9"},
-    {"infinite scale", {P_REAL(scale, INFINITY)}, .message = "scale = inf"},
-    {"NaN scale", {P_REAL(scale, NAN)}, .message = "scale ="},
+    {"infinite scale", {P_REAL(scale, (double)INFINITY)}, .message = "scale = inf"},
+    {"NaN scale", {P_REAL(scale, (double)NAN)}, .message = "scale ="},
     {"q is NULL", {P(q.base, 0)}, .message = "q.base = NULL", .run_only = true},
     {"k is NULL", {P(k.base, 0)}, .message = "k.base = NULL", .run_only = true},
     {"v is NULL", {P(v.base, 0)}, .message = "v.base = NULL", .run_only = true},
@@ -162,21 +162,15 @@ static const struct rule rules[] = {
 static void apply(void *params, const struct change *change)
 {
     unsigned char *field = (unsigned char *)params + change->offset;
-    float real = (float)change->value;
-    int32_t narrow = 0;
-    int64_t wide;
-    if (change->value >= 0x1p63)
-        wide = INT64_MIN; /* its bits as an unsigned number */
-    else
-        wide = (int64_t)change->value;
-    if (change->size == 4)
-        narrow = (int32_t)wide;
-    if (change->real)
+    if (change->real) {
+        float real = (float)change->value;
         memcpy(field, &real, sizeof(real));
-    else if (change->size == 4)
-        memcpy(field, &narrow, sizeof(narrow));
-    else
-        memcpy(field, &wide, change->size);
+        return;
+    }
+    /* 2^63 is meant for an unsigned field, and has the bits of the least signed number. */
+    int64_t wide = change->value >= 0x1p63 ? INT64_MIN : (int64_t)change->value;
+    int32_t narrow = (int32_t)wide;
+    memcpy(field, change->size == 4 ? (void *)&narrow : (void *)&wide, change->size);
 }
 
 static void assert_refused(lattn_status status, const struct rule *rule)
