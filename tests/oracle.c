@@ -15,9 +15,13 @@ static double dot(const double *a, const double *b, int64_t count)
     return sum;
 }
 
+/* Of the finite numbers: an infinity in an input says nothing of the size of the rest. */
 static double norm(const double *a, int64_t count)
 {
-    return sqrt(dot(a, a, count));
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += isfinite(a[i]) ? a[i] * a[i] : 0;
+    return sqrt(sum);
 }
 
 int64_t oracle_state_count(const struct oracle *oracle)
