@@ -1,14 +1,27 @@
 #!/bin/sh
-# Installs into a prefix, moves the prefix, and builds and runs the example engine against it through
-# pkg-config and CMake, shared and static.
+# Makes the release tarball, builds and installs from it without a network, moves the prefix, and
+# builds and runs the example engine against it through pkg-config and CMake, shared and static.
+# Where there are changes since the last commit, which a tarball would miss, the tree itself is built.
 set -eu
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-meson setup "$scratch/build" --prefix="$scratch/first" --libdir=lib -Dtests=disabled \
-    -Dcuda=disabled -Dhip=disabled >/dev/null
-meson install -C "$scratch/build" --quiet >/dev/null
+options="-Dtests=disabled -Dcuda=disabled -Dhip=disabled"
+source=.
+if git diff --quiet HEAD 2>/dev/null; then
+    # shellcheck disable=SC2086
+    meson setup "$scratch/dist" $options >/dev/null
+    meson dist -C "$scratch/dist" --no-tests --formats gztar >/dev/null
+    tar -xzf "$scratch"/dist/meson-dist/*.tar.gz -C "$scratch"
+    source=$(echo "$scratch"/lattn-*)
+    echo "from the tarball $(basename "$source").tar.gz"
+fi
+offline=
+unshare --map-root-user --net true 2>/dev/null && offline="unshare --map-root-user --net"
+# shellcheck disable=SC2086
+$offline meson setup "$scratch/build" "$source" --prefix="$scratch/first" --libdir=lib $options >/dev/null
+$offline meson install -C "$scratch/build" --quiet >/dev/null
 mv "$scratch/first" "$scratch/prefix"
 
 export PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" LD_LIBRARY_PATH="$scratch/prefix/lib"

@@ -99,9 +99,8 @@ static PyObject *list_devices(PyObject *module, PyObject *none)
             raise_status(status);
         else
             item = Py_BuildValue("(sissssKOs)", info.backend, info.ordinal, kinds[info.kind],
-                                 info.name, info.arch, info.driver,
-                                 (unsigned long long)info.memory, info.status ? Py_False : Py_True,
-                                 info.reason);
+                                 info.name, info.arch, info.driver, (unsigned long long)info.memory,
+                                 info.status ? Py_False : Py_True, info.reason);
         if (!item || PyList_Append(list, item))
             Py_CLEAR(list);
         Py_XDECREF(item);
