@@ -22,7 +22,7 @@ while getopts o:p:c: option; do
     *) exit 2 ;;
     esac
 done
-mkdir -p "$folder" build
+mkdir -p "$folder/parts" build
 folder=$(realpath "$folder")
 summary=$folder/summary.txt
 failed=0
@@ -45,8 +45,10 @@ step() {
 # What a log says of its tests, in all of its groups: passed, skipped, failed.
 count() {
     awk '/^\[ +OK \]/ { ok++ } /^\[  SKIPPED \]/ { skipped++ } /^\[  FAILED  \] / && !/tests?\(s\)/ { bad++ }
+         /^(Ok|Fail|Skipped): / { sub(/ +/, " "); meson = meson $0 " " }
          /ERROR SUMMARY:|RACECHECK SUMMARY:/ { sub(/^=+ /, ""); last = $0 }
          END { if (ok) printf "%d tests ok, %d skipped, %d failed", ok, skipped, bad / 2
+               printf "%s", meson
                if (last) printf "%s%s", ok ? "; " : "", last }' "$1"
 }
 
@@ -100,11 +102,26 @@ build() {
 }
 
 suite() { # BACKEND
-    local status=0
-    for test in prefill decode rules api; do
-        LATTN_TEST_BACKEND=$1 $tests/${test}_test || status=1
+    local test pid pids=() status=0
+    for test in $(device_tests); do
+        LATTN_TEST_BACKEND=$1 $tests/${test}_test >"$folder/parts/$1-$test" 2>&1 &
+        pids+=($!)
     done
+    for pid in "${pids[@]}"; do
+        wait "$pid" || status=1
+    done
+    cat "$folder/parts/$1"-*
     return $status
+}
+
+# The programs of the device suite that are not steps of their own below.
+device_tests() {
+    meson introspect --tests build/gpu | python3 -c '
+import json, os, sys
+for test in json.load(sys.stdin):
+    program = os.path.basename(test["cmd"][0])
+    if test["suite"] == ["lattn:device"] and test["name"] not in ("large", "cuda graph"):
+        print(program.removesuffix("_test"))'
 }
 
 sanitize() { # TOOL TEST
@@ -116,29 +133,28 @@ large() { # BACKEND
     LATTN_TEST_BACKEND=$1 LATTN_TEST_SLOW=1 $tests/large_test
 }
 
-export -f build suite sanitize large
-export tests lattn
+export -f build suite device_tests sanitize large
+export tests lattn folder
 
 step "build" 300 bash -c build
 if [ $? -eq 0 ]; then
     step "devices" 60 $lattn devices
-    # Side by side, the heavy ones first: the machine has many cores, and the device is shared.
-    {
-        step "suite, cuda" 240 bash -c "suite cuda" &
-        step "suite, opencl" 240 bash -c "suite opencl" &
-        wait
-        for tool in memcheck racecheck initcheck; do
-            step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
-            step "$tool, decode" 150 bash -c "sanitize $tool decode" &
-        done
-        wait
-    }
-    step "graphs, cuda" 60 $tests/cuda_graph_test
+    # Side by side: the machine has many cores, and the device is shared.
+    step "suite, cuda" 240 bash -c "suite cuda" &
+    step "suite, opencl" 240 bash -c "suite opencl" &
+    step "other tests" 240 meson test -C build/gpu --no-rebuild --no-suite device --print-errorlogs &
+    wait
+    for tool in memcheck racecheck initcheck; do
+        step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
+        step "$tool, decode" 150 bash -c "sanitize $tool decode" &
+    done
+    wait
+    step "graphs" 60 $tests/cuda/graph_test
     step "large offsets, cuda" 120 bash -c "large cuda"
     step "large offsets, opencl" 120 bash -c "large opencl"
-    step "golden files" 120 $lattn verify tests/golden/*.safetensors
+    step "verify, golden files" 120 $lattn verify tests/golden/*.safetensors
     step "host cost" 60 build/gpu/bench/host_cost cuda
-    { echo; cat "$folder/host_cost.log"; } >>"$summary"
+    { echo; cat "$folder/devices.log"; echo; cat "$folder/host_cost.log"; } >>"$summary"
 fi
 
 grep -q FAILED "$summary" && failed=1
