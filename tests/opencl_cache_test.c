@@ -64,6 +64,22 @@ static void cache_serves_the_same_program_and_no_other(void **state)
     opencl_world_end(&world);
 }
 
+static void drivers_that_cache_are_left_to_it(void **state)
+{
+    (void)state;
+    struct opencl_world world;
+    opencl_world_start(&world, true);
+    assert_int_equal(opencl_session(&world), LATTN_OK);
+    opencl_device_0()->platform->name = "Portable Computing Language";
+    opencl_path paths[2];
+    assert_int_equal(opencl_list_cache(&world, paths, 2), 1);
+    assert_int_equal(remove(paths[0]), 0);
+    assert_false(served(&world));
+    assert_false(served(&world));
+    assert_int_equal(opencl_list_cache(&world, paths, 2), 0);
+    opencl_world_end(&world);
+}
+
 static void harmed_files_are_replaced(void **state)
 {
     (void)state;
@@ -237,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cache_serves_the_same_program_and_no_other),
+        cmocka_unit_test(drivers_that_cache_are_left_to_it),
         cmocka_unit_test(harmed_files_are_replaced),
         cmocka_unit_test(refused_binaries_are_built_from_source),
         cmocka_unit_test(useless_folders_are_no_error),

@@ -436,8 +436,7 @@ static void compiler_is_quoted(void **state)
     }
 }
 
-/* Runs a kernel from source, from the cache, and from each cache file of which the driver's part
- * has been replaced by noise under a right header. */
+/* Runs a kernel from source, then from the cache. PoCL keeps its own. */
 static void cached_programs_run(void **state)
 {
     (void)state;
@@ -445,11 +444,13 @@ static void cached_programs_run(void **state)
     char folder[] = "opencl-cache-XXXXXX";
     assert_non_null(mkdtemp(folder));
     env.cache_dir = folder;
+    int expected = 0;
     for (int d = 0; d < device_count; d++) {
         for (int i = 0; i < 3; i++) {
             struct bench bench;
             bench_open(&bench, ordinals[d]);
             assert_true(scales(bench.stream, load(bench.stream, SCALE), bench.q, bench.o, 5));
+            expected += i == 0 && !strstr(bench.info.driver, "Portable Computing Language");
             bench_close(&bench);
         }
     }
@@ -467,7 +468,7 @@ static void cached_programs_run(void **state)
     }
     closedir(listing);
     assert_int_equal(rmdir(folder), 0);
-    assert_int_equal(files, device_count);
+    assert_int_equal(files, expected);
 }
 
 static void allocations_can_fail(void **state)

@@ -111,7 +111,7 @@ unsigned char *lattn_opencl_cache_load(const struct lattn_env *env,
                                        const struct lattn_opencl_cache_key *key, size_t *size)
 {
     char path[MAX_PATH_LENGTH];
-    if (!env->cache_dir || !name_file(path, env, key, ".bin"))
+    if (!name_file(path, env, key, ".bin"))
         return NULL;
     /* Non-blocking, in case it is not a file at all. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -143,8 +143,7 @@ void lattn_opencl_cache_store(const struct lattn_env *env, const struct lattn_op
                               const void *program, size_t size)
 {
     char path[MAX_PATH_LENGTH], temporary[MAX_PATH_LENGTH];
-    if (!env->cache_dir || !*env->cache_dir || !name_file(path, env, key, ".bin") ||
-        !name_file(temporary, env, key, ".XXXXXX"))
+    if (!name_file(path, env, key, ".bin") || !name_file(temporary, env, key, ".XXXXXX"))
         return;
     make_folder(env->cache_dir);
     int file = mkstemp(temporary);

@@ -1,6 +1,6 @@
-/* Built programs on disk: env->cache_dir/opencl-KEY.bin. The cache only ever saves time. Whatever
- * is wrong with it (no folder, no rights, no space, a file that is not what its name says) is a
- * line in the debug log, and the program is built again. */
+/* Built programs on disk: env->cache_dir/opencl-KEY.bin, for an env that has a cache_dir. The cache
+ * only ever saves time. Whatever is wrong with it (no folder, no rights, no space, a file that is
+ * not what its name says) is a line in the debug log, and the program is built again. */
 #ifndef LATTN_OPENCL_CACHE_H
 #define LATTN_OPENCL_CACHE_H
 

@@ -1,5 +1,6 @@
 /* Opening, adopting and closing devices, and their memory. */
 #include <lattn/lattn.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "devices.h"
@@ -70,6 +71,16 @@ static lattn_status open_adopted(struct lattn_opencl_device *device, const lattn
     return LATTN_OK;
 }
 
+/* PoCL caches every kernel itself, and when it is asked for a program's binary it first compiles
+ * all of the program's kernels in several variants, which takes far longer than the build. */
+static bool wants_cache(const struct lattn_opencl_device *device)
+{
+    char platform[64];
+    lattn_opencl_platform_text(device->cl, device->device, LATTN_CL_PLATFORM_NAME, platform,
+                               sizeof(platform));
+    return device->env->cache_dir && strcmp(platform, "Portable Computing Language") != 0;
+}
+
 /* Everything that a program built for this device depends on, but the program. */
 static void start_key(struct lattn_opencl_device *device)
 {
@@ -100,7 +111,9 @@ static lattn_status fill(struct lattn_opencl_device *device, int32_t ordinal,
     info->ordinal = lattn_opencl_devices_number(device->device);
     if (info->status)
         return lattn_fail(info->status, "%s", info->reason);
-    start_key(device);
+    device->cached = wants_cache(device);
+    if (device->cached)
+        start_key(device);
     return lattn_opencl_device_caps(device->cl, device->device, caps);
 }
 

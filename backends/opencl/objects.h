@@ -17,9 +17,9 @@ struct lattn_opencl_device {
     const struct lattn_opencl_api *cl;
     cl_context context;
     cl_device_id device;
-    struct lattn_opencl_cache_key
-        key;              /* of the device and its driver; a program's goes on from it */
-    pthread_mutex_t lock; /* of `built` */
+    struct lattn_opencl_cache_key key; /* of device and driver; a program's goes on from it */
+    bool cached;                       /* its programs are, on disk */
+    pthread_mutex_t lock;              /* of `built` */
     struct lattn_opencl_built *built;
 };
 

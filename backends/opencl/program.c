@@ -113,8 +113,6 @@ static void store(const struct lattn_opencl_device *device,
     size_t sizes[MAX_DEVICES];
     unsigned char *binaries[MAX_DEVICES] = {NULL};
     size_t bytes = 0;
-    if (!device->env->cache_dir)
-        return;
     if (cl->clGetProgramInfo(program, LATTN_CL_PROGRAM_DEVICES, sizeof(devices), devices, &bytes) ||
         cl->clGetProgramInfo(program, LATTN_CL_PROGRAM_BINARY_SIZES, sizeof(sizes), sizes, NULL))
         return;
@@ -141,18 +139,21 @@ static lattn_status add_locked(struct lattn_opencl_device *device,
         lattn_env_alloc(device->env, sizeof(*built), "an OpenCL program");
     if (!built)
         return LATTN_ERROR_OUT_OF_MEMORY;
-    struct lattn_opencl_cache_key key = device->key;
-    lattn_opencl_cache_key_add(&key, recipe->options);
-    lattn_opencl_cache_key_add(&key, recipe->source);
     built->recipe = recipe;
-    built->program = build_cached(device, &key, recipe);
+    struct lattn_opencl_cache_key key = device->key;
+    if (device->cached) {
+        lattn_opencl_cache_key_add(&key, recipe->options);
+        lattn_opencl_cache_key_add(&key, recipe->source);
+        built->program = build_cached(device, &key, recipe);
+    }
     if (!built->program) {
         lattn_status status = build_source(device, row, &built->program);
         if (status) {
             lattn_env_free(device->env, built);
             return status;
         }
-        store(device, &key, built->program);
+        if (device->cached)
+            store(device, &key, built->program);
     }
     built->next = device->built;
     device->built = built;
