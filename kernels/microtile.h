@@ -7,6 +7,7 @@
 #define LATTN_MICROTILE_H
 
 #include "dialect.h"
+#include "sequence.h"
 #include "storage.h"
 #include "tile.h"
 
@@ -20,6 +21,17 @@ struct lattn_matrix {
     lattn_i64 offset, pitch; /* elements */
     lattn_i32 rows, columns;
 };
+
+/* The tokens of a segment, down, and their dims in a head of q, k or v. */
+LATTN_FUNCTION void lattn_matrix_of(const struct lattn_token_layout *layout,
+                                    const struct lattn_segment *segment, lattn_i32 head,
+                                    lattn_i32 dims, struct lattn_matrix *matrix)
+{
+    matrix->offset = lattn_token_at(layout, &segment->sequence, head, segment->first);
+    matrix->pitch = layout->token;
+    matrix->rows = (lattn_i32)segment->length;
+    matrix->columns = dims;
+}
 
 /* panel[i][j] = matrix[row + i][column + j]: the inner dimension runs down the matrix. */
 LATTN_FUNCTION void lattn_panel_load_rows(lattn_i32 chunk, LATTN_LOCAL float *panel, lattn_i32 type,

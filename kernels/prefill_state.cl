@@ -28,14 +28,8 @@ LATTN_KERNEL(LATTN_CHUNK *LATTN_CHUNK) LATTN_NAME(prefill_state)(LATTN_KERNEL_PA
     d0 = group.d_tile * tile;
     e0 = group.e_tile * tile;
     slope = slopes[a.slopes + group.head];
-    keys.offset = lattn_token_at(&a.k, &segment.sequence, group.head / a.group, segment.first);
-    keys.pitch = a.k.token;
-    keys.rows = length;
-    keys.columns = a.d;
-    values.offset = lattn_token_at(&a.v, &segment.sequence, group.head, segment.first);
-    values.pitch = a.v.token;
-    values.rows = length;
-    values.columns = a.e;
+    lattn_matrix_of(&a.k, &segment, group.head / a.group, a.d, &keys);
+    lattn_matrix_of(&a.v, &segment, group.head, a.e, &values);
 
     for (lattn_i32 token = 0; token < length; token += LATTN_CHUNK) {
         lattn_panel_load_rows(LATTN_CHUNK, k_panel, LATTN_STORAGE, k, &keys, token, d0);
