@@ -25,6 +25,18 @@ static int32_t find_locked(cl_device_id device)
     return -1;
 }
 
+/* Returns whether there was room. */
+static bool add(cl_device_id device)
+{
+    pthread_mutex_lock(&list.lock);
+    bool known = find_locked(device) >= 0;
+    bool room = list.count < MAX_DEVICES;
+    if (!known && room)
+        list.devices[list.count++] = device;
+    pthread_mutex_unlock(&list.lock);
+    return known || room;
+}
+
 static void add_platform(const struct lattn_env *env, const struct lattn_opencl_api *cl,
                          cl_platform_id platform)
 {
@@ -40,14 +52,11 @@ static void add_platform(const struct lattn_env *env, const struct lattn_opencl_
         return;
     }
     for (cl_uint i = 0; i < count && i < MAX_DEVICES; i++) {
-        if (!found[i] || find_locked(found[i]) >= 0)
+        if (!found[i] || add(found[i]))
             continue;
-        if (list.count == MAX_DEVICES) {
-            lattn_log(env, LATTN_LOG_WARNING, "opencl: only the first %d devices are used",
-                      MAX_DEVICES);
-            return;
-        }
-        list.devices[list.count++] = found[i];
+        lattn_log(env, LATTN_LOG_WARNING, "opencl: only the first %d devices are used",
+                  MAX_DEVICES);
+        return;
     }
 }
 
@@ -62,9 +71,9 @@ int32_t lattn_opencl_devices_find(const struct lattn_env *env, const struct latt
                   "opencl: clGetPlatformIDs: %s (%d)", lattn_opencl_error_name(error), error);
         count = 0;
     }
-    pthread_mutex_lock(&list.lock);
     for (cl_uint i = 0; i < count && i < MAX_PLATFORMS; i++)
         add_platform(env, cl, platforms[i]);
+    pthread_mutex_lock(&list.lock);
     int32_t known = list.count;
     pthread_mutex_unlock(&list.lock);
     return known;
