@@ -3,14 +3,18 @@
  *
  *     host_cost [BACKEND]
  *
- * Calls go out in bursts short enough for the driver's queue, with a wait between them that is not
- * counted; the figure is the median burst. */
+ * For CUDA it also measures the driver's own share, a bare cuLaunchKernel, and all is measured as
+ * in an engine, with the context current on the thread. Calls go out in bursts short enough for the
+ * driver's queue, with a wait between them that is not counted; the figure is the median burst. */
+#include <dlfcn.h>
 #include <lattn/lattn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "kernels/args.h"
 
 enum { BURST = 50, BURSTS = 101 };
 
@@ -40,17 +44,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-typedef lattn_status (*call_fn)(lattn_stream *stream, const void *params);
-
-static lattn_status call_prefill(lattn_stream *stream, const void *params)
-{
-    return lattn_prefill(stream, params);
-}
-
-static lattn_status call_decode(lattn_stream *stream, const void *params)
-{
-    return lattn_decode(stream, params);
-}
+/* 0: it worked. */
+typedef int (*call_fn)(lattn_stream *stream, const void *params);
 
 static bool measure(const struct setup *setup, const char *name, call_fn call, const void *params)
 {
@@ -69,6 +64,18 @@ static bool measure(const struct setup *setup, const char *name, call_fn call, c
     printf("%-44s %8.2f us   (best %.2f, worst %.2f)\n", name, bursts[BURSTS / 2], bursts[0],
            bursts[BURSTS - 1]);
     return true;
+}
+
+/* ---- the library's calls --------------------------------------------------------------------- */
+
+static int call_prefill(lattn_stream *stream, const void *params)
+{
+    return lattn_prefill(stream, params);
+}
+
+static int call_decode(lattn_stream *stream, const void *params)
+{
+    return lattn_decode(stream, params);
 }
 
 static bool prefill(const struct setup *setup, const char *name, int64_t tokens, lattn_dtype dtype)
@@ -113,6 +120,65 @@ static bool decode(const struct setup *setup, const char *name, int64_t batch, l
     return measure(setup, name, call_decode, &params);
 }
 
+/* ---- the driver's share ---------------------------------------------------------------------- */
+
+static struct {
+    int (*retain)(void **context, int device);
+    int (*set_current)(void *context);
+    int (*module_load)(void **module, const void *image);
+    int (*get_function)(void **function, void *module, const char *name);
+    int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                  void *stream, void **parameters, void **extra);
+} cu;
+
+static int call_launch(lattn_stream *stream, const void *function)
+{
+    static void *memories[LATTN_MEM_COUNT];
+    static struct lattn_args args;
+    void *parameters[LATTN_MEM_COUNT + 1];
+    (void)stream;
+    for (int i = 0; i < LATTN_MEM_COUNT; i++)
+        parameters[i] = &memories[i];
+    parameters[LATTN_MEM_COUNT] = &args;
+    return cu.launch((void *)(uintptr_t)function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+}
+
+/* Kernels that do nothing: with no parameters, and with those of ours. */
+static bool bare_launches(const struct setup *setup)
+{
+    const struct {
+        const char *name;
+        void *member;
+    } wanted[] = {
+        {"cuDevicePrimaryCtxRetain", &cu.retain}, {"cuCtxSetCurrent", &cu.set_current},
+        {"cuModuleLoadData", &cu.module_load},    {"cuModuleGetFunction", &cu.get_function},
+        {"cuLaunchKernel", &cu.launch},
+    };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+        void *symbol = library ? dlsym(library, wanted[i].name) : NULL;
+        if (!symbol)
+            return failed(wanted[i].name);
+        memcpy(wanted[i].member, &symbol, sizeof(symbol));
+    }
+
+    char ptx[2048] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+                     ".visible .entry none() { ret; }\n.visible .entry ours(";
+    size_t end = strlen(ptx);
+    for (int i = 0; i < LATTN_MEM_COUNT; i++)
+        end += (size_t)snprintf(ptx + end, sizeof(ptx) - end, ".param .u64 m%d, ", i);
+    snprintf(ptx + end, sizeof(ptx) - end, ".param .align 8 .b8 args[%zu]) { ret; }\n",
+             sizeof(struct lattn_args));
+
+    void *context, *module, *none, *ours;
+    if (cu.retain(&context, 0) || cu.set_current(context) || cu.module_load(&module, ptx) ||
+        cu.get_function(&none, module, "none") || cu.get_function(&ours, module, "ours"))
+        return failed("a kernel that does nothing");
+    return measure(setup, "cuLaunchKernel alone, no parameters", call_launch, none) &&
+           measure(setup, "cuLaunchKernel alone, a kernel's parameters", call_launch, ours);
+}
+
 static bool open_setup(struct setup *setup, const char *backend)
 {
     const uint64_t bytes = (uint64_t)256 << 20;
@@ -133,7 +199,9 @@ static bool open_setup(struct setup *setup, const char *backend)
 int main(int argc, char **argv)
 {
     struct setup setup = {0};
-    const bool ok = open_setup(&setup, argc > 1 ? argv[1] : NULL) &&
+    const char *backend = argc > 1 ? argv[1] : NULL;
+    const bool ok = open_setup(&setup, backend) &&
+                    (!backend || strcmp(backend, "cuda") != 0 || bare_launches(&setup)) &&
                     decode(&setup, "decode, 1 row, bf16", 1, LATTN_BF16) &&
                     decode(&setup, "decode, 64 rows, bf16", 64, LATTN_BF16) &&
                     decode(&setup, "decode, 1 row, f32", 1, LATTN_F32) &&

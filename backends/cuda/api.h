@@ -61,6 +61,7 @@ enum {
 #define LATTN_CUDA_WORKING(X)                                                                      \
     X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                            \
     X(cuDevicePrimaryCtxRelease, (CUdevice device))                                                \
+    X(cuCtxGetCurrent, (CUcontext * context))                                                      \
     X(cuCtxPushCurrent, (CUcontext context))                                                       \
     X(cuCtxPopCurrent, (CUcontext * context))                                                      \
     X(cuCtxGetDevice, (CUdevice * device))                                                         \

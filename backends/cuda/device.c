@@ -18,18 +18,24 @@ static const struct lattn_cuda_api *api_of(const struct lattn_driver_device *dev
 lattn_status lattn_cuda_enter(const struct lattn_driver_device *device,
                               struct lattn_driver_scope *scope)
 {
-    (void)scope; /* CUDA keeps a stack of contexts itself */
     const struct lattn_cuda_api *api = api_of(device);
-    CUresult result = api->cuCtxPushCurrent(device->context);
-    return result ? lattn_cuda_fail(api, result, "cuCtxPushCurrent") : LATTN_OK;
+    CUcontext current = NULL;
+    const char *what = "cuCtxGetCurrent";
+    CUresult result = api->cuCtxGetCurrent(&current);
+    scope->entered = current != device->context;
+    if (!result && scope->entered) {
+        what = "cuCtxPushCurrent";
+        result = api->cuCtxPushCurrent(device->context);
+    }
+    return result ? lattn_cuda_fail(api, result, what) : LATTN_OK;
 }
 
 void lattn_cuda_leave(const struct lattn_driver_device *device,
                       const struct lattn_driver_scope *scope)
 {
-    (void)scope;
     CUcontext context;
-    api_of(device)->cuCtxPopCurrent(&context);
+    if (scope->entered)
+        api_of(device)->cuCtxPopCurrent(&context);
 }
 
 lattn_status lattn_cuda_check_stream(const struct lattn_driver_device *device, void *stream)

@@ -58,7 +58,8 @@ struct lattn_driver_device;
 
 /* What a thread had before it entered a device. */
 struct lattn_driver_scope {
-    int device;
+    bool entered; /* CUDA: another context was current, and the device's lies on top of it */
+    int device;   /* HIP */
     int capture_mode;
 };
 

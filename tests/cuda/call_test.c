@@ -96,9 +96,10 @@ static void assert_launches_alone(lattn_status (*call)(struct scene *scene), str
     assert_status(LATTN_OK, call(scene));
     const int launches = fake->calls("cuLaunchKernel");
     assert_true(launches >= 1 && launches <= 3);
+    assert_int_equal(fake->calls("cuCtxGetCurrent"), launches);
     assert_int_equal(fake->calls("cuCtxPushCurrent"), launches);
     assert_int_equal(fake->calls("cuCtxPopCurrent"), launches);
-    assert_int_equal(fake->calls(NULL), 3 * launches);
+    assert_int_equal(fake->calls(NULL), 4 * launches);
     assert_ptr_equal(fake->last_launch().stream, scene->native);
     assert_null(fake->current());
 }

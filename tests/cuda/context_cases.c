@@ -7,20 +7,15 @@
 
 #include "cuda_test.h"
 
-/* ---- the current context ------------------------------------------------------------------------
- */
+/* ---- the current context --------------------------------------------------------------------- */
 
 /* What a failure of `failed` may leave behind without the step failing: closing is void, and
  * listing goes on without the device. */
 static bool may_pass(size_t i, const char *failed)
 {
-    static const char *const closing[] = {"Destroy",
-                                          "Free",
-                                          "Release",
-                                          "Unload",
-                                          "Synchronize",
-                                          "PushCurrent",
-                                          "ExchangeStreamCaptureMode"};
+    static const char *const closing[] = {
+        "Destroy",     "Free",       "Release",     "Unload",
+        "Synchronize", "GetCurrent", "PushCurrent", "ExchangeStreamCaptureMode"};
     if (steps[i].run == step_probe)
         return true;
     for (size_t j = 0; j < sizeof(closing) / sizeof(closing[0]); j++) {
@@ -30,13 +25,15 @@ static bool may_pass(size_t i, const char *failed)
     return false;
 }
 
-/* A step whose nth call of the driver fails, and then the same step undisturbed. False once there
- * is no nth call. */
-static bool balance_step(size_t i, int nth, CUcontext before)
+/* A step whose nth call of the driver fails, and then the same step undisturbed; before each, the
+ * context `before` is current, or the scene's own. False once there is no nth call. */
+static bool balance_step(size_t i, int nth, CUcontext before, bool own)
 {
     struct scene scene;
     fake->set_current(NULL);
     scene_begin(&scene);
+    if (own)
+        before = scene.context;
     const int live = fake->live();
     fake->inject(NULL, nth, 999);
     const lattn_status status = run_step(&scene, i, before);
@@ -66,9 +63,11 @@ void context_balance(void)
     meet_driver();
     CUcontext foreign = fake->context_create(1);
     for (size_t i = 0; i < step_count; i++) {
-        for (int nth = 1; balance_step(i, nth, NULL); nth++)
+        for (int nth = 1; balance_step(i, nth, NULL, false); nth++)
             continue;
-        for (int nth = 1; balance_step(i, nth, foreign); nth++)
+        for (int nth = 1; balance_step(i, nth, foreign, false); nth++)
+            continue;
+        for (int nth = 1; balance_step(i, nth, NULL, true); nth++)
             continue;
     }
     fake->context_destroy(foreign);
@@ -139,8 +138,7 @@ void foreign_stream(void)
     scene_end(&scene);
 }
 
-/* ---- captures and forks -------------------------------------------------------------------------
- */
+/* ---- captures and forks ---------------------------------------------------------------------- */
 
 void capture(void)
 {

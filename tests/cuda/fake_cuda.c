@@ -148,6 +148,12 @@ static CUresult fake_cuDevicePrimaryCtxRelease(CUdevice device)
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_cuCtxGetCurrent(CUcontext *context)
+{
+    *context = fake_current();
+    return fake_need_init("cuCtxGetCurrent");
+}
+
 static CUresult fake_cuCtxPushCurrent(CUcontext context)
 {
     CUresult result = fake_need_init("cuCtxPushCurrent");

@@ -21,8 +21,7 @@ const struct lattn_backend cuda = LATTN_CUDA_BACKEND(rows);
 
 const struct fake_cuda *fake;
 
-/* ---- the host side ------------------------------------------------------------------------------
- */
+/* ---- the host side --------------------------------------------------------------------------- */
 
 _Thread_local int allocations_left = -1;
 
@@ -91,8 +90,7 @@ lattn_status adopt(CUcontext context, void **device)
     return cuda.open(&env, -1, &native, &caps, &info, device);
 }
 
-/* ---- scenes and steps ---------------------------------------------------------------------------
- */
+/* ---- scenes and steps ------------------------------------------------------------------------ */
 
 static unsigned char host[64];
 

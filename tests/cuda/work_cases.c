@@ -45,7 +45,8 @@ void launch_call(void)
     assert_status(LATTN_OK, cuda.launch(scene.stream, scene.kernel,
                                         &(struct lattn_launch){70000, 128, 2048, memories, &args}));
     /* Not a call more than these. */
-    assert_int_equal(fake->calls(NULL), 3);
+    assert_int_equal(fake->calls(NULL), 4);
+    assert_int_equal(fake->calls("cuCtxGetCurrent"), 1);
     assert_int_equal(fake->calls("cuCtxPushCurrent"), 1);
     assert_int_equal(fake->calls("cuLaunchKernel"), 1);
     assert_int_equal(fake->calls("cuCtxPopCurrent"), 1);
@@ -58,6 +59,15 @@ void launch_call(void)
     assert_int_equal(launch.shared, 2048);
     assert_memory_equal(launch.memories, memories, sizeof(memories));
     assert_memory_equal(&launch.args, &args, sizeof(args));
+
+    /* Where the context is current already, as in an engine's own thread, it stays. */
+    fake->set_current(scene.context);
+    fake->forget();
+    assert_status(LATTN_OK, cuda.launch(scene.stream, scene.kernel,
+                                        &(struct lattn_launch){1, 128, 2048, memories, &args}));
+    assert_int_equal(fake->calls(NULL), 2);
+    assert_int_equal(fake->calls("cuLaunchKernel"), 1);
+    fake->set_current(NULL);
     scene_end(&scene);
 }
 
