@@ -126,7 +126,7 @@ int run_on_devices(const char *suite, const struct device_test *tests, size_t co
     print_message("seed %llu (LATTN_TEST_SEED)\n", (unsigned long long)random_run_seed());
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    if (lattn_context_create(&params, &fixture.context) != LATTN_OK) {
+    if (fixture_create_context(&params, &fixture.context) != LATTN_OK) {
         print_error("lattn_context_create: %s\n", lattn_error_message());
         return 1;
     }

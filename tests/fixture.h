@@ -45,6 +45,10 @@ struct device_test {
 int run_on_devices(const char *suite, const struct device_test *tests, size_t count, int argc,
                    char **argv);
 
+/* How the suite makes its context: context.c calls lattn_context_create; a program that links
+ * rows.c and the inside of the library chooses among the kernels. */
+lattn_status fixture_create_context(const lattn_context_params *params, lattn_context **context);
+
 /* Fails the test, showing the library's message, unless `status` is LATTN_OK. */
 #define assert_ok(status) check_ok(status, #status, __FILE__, __LINE__)
 void check_ok(lattn_status status, const char *call, const char *file, int line);
