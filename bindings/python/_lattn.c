@@ -327,35 +327,28 @@ static int read_prefill(struct reader *reader, lattn_prefill_params *params)
     return !reader->failed;
 }
 
-/* Stream.prefill_workspace(...) -> bytes. Also loads what the call needs. */
-static PyObject *stream_prefill_workspace(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    lattn_prefill_params params = LATTN_PREFILL_PARAMS_INIT;
-    struct reader reader = {args, count, 0, 0};
-    uint64_t bytes;
-    if (!read_prefill(&reader, &params))
-        return NULL;
-    lattn_stream *stream = ((stream_object *)self)->stream;
-    lattn_status status = lattn_prefill_prepare(stream, &params);
-    if (!status)
-        status = lattn_prefill_workspace(stream, &params, &bytes);
-    return status ? raise_status(status) : PyLong_FromUnsignedLongLong(bytes);
-}
-
+/* Stream.prefill(...) -> 0, or the bytes of workspace that the call needs: then nothing ran. Also
+ * loads what the call needs. */
 static PyObject *stream_prefill(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     lattn_prefill_params params = LATTN_PREFILL_PARAMS_INIT;
     struct reader reader = {args, count, 0, 0};
+    uint64_t bytes = 0;
     if (!read_prefill(&reader, &params))
         return NULL;
     lattn_stream *stream = ((stream_object *)self)->stream;
-    lattn_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = lattn_prefill(stream, &params);
-    Py_END_ALLOW_THREADS;
-    if (status)
-        return raise_status(status);
-    Py_RETURN_NONE;
+    lattn_status status = LATTN_OK;
+    if (!params.workspace.base) {
+        status = lattn_prefill_prepare(stream, &params);
+        if (!status)
+            status = lattn_prefill_workspace(stream, &params, &bytes);
+    }
+    if (!status && bytes == 0) {
+        Py_BEGIN_ALLOW_THREADS;
+        status = lattn_prefill(stream, &params);
+        Py_END_ALLOW_THREADS;
+    }
+    return status ? raise_status(status) : PyLong_FromUnsignedLongLong(bytes);
 }
 
 /* batch, tokens, heads, qk_heads, d, e, dtype, precision, scale, q, k, v, o (two each), slopes,
@@ -410,7 +403,6 @@ static PyMethodDef device_methods[] = {
 static PyMethodDef stream_methods[] = {
     {"upload", stream_upload, METH_VARARGS, NULL},
     {"download", stream_download, METH_VARARGS, NULL},
-    {"prefill_workspace", FAST(stream_prefill_workspace), METH_FASTCALL, NULL},
     {"prefill", FAST(stream_prefill), METH_FASTCALL, NULL},
     {"decode", FAST(stream_decode), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},

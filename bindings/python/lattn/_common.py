@@ -25,12 +25,13 @@ def device(backend, ordinal):
 
 def stream(backend, ordinal, native):
     """A stream, kept for each thread: the caller's own (its address), or with None a new one."""
-    streams = getattr(_local, 'streams', None)
-    if streams is None:
-        streams = _local.streams = {}
-    found = streams.get((backend, ordinal, native))
-    if found is None:
-        found = streams[backend, ordinal, native] = device(backend, ordinal).stream(native)
+    try:
+        return _local.streams[backend, ordinal, native]
+    except AttributeError:
+        _local.streams = {}
+    except KeyError:
+        pass
+    found = _local.streams[backend, ordinal, native] = device(backend, ordinal).stream(native)
     return found
 
 
@@ -43,6 +44,8 @@ def choice(name, value, choices):
 
 def check_shape(name, shape, expected):
     """`expected` has a number for each dimension, or None where any will do."""
+    if shape == expected:
+        return
     if len(shape) != len(expected) or any(e is not None and s != e for s, e in zip(shape, expected)):
         wanted = ', '.join('any' if e is None else str(e) for e in expected)
         raise ValueError(f'{name}.shape = {list(shape)}: must be [{wanted}]')

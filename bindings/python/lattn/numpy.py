@@ -87,8 +87,9 @@ def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay
                 choice('precision', precision, PRECISIONS), choice('decay', decay, DECAYS), scale,
                 bases[0], _strides(q), bases[1], _strides(k), bases[2], _strides(v),
                 out, _strides(o), memory.put(ed), 0, 0, state, None, states)
-        size = memory.stream.prefill_workspace(*call, 0, 0)
-        memory.stream.prefill(*call, memory.empty(size), size)
+        size = memory.stream.prefill(*call, 0, 0)
+        if size:
+            memory.stream.prefill(*call, memory.empty(size), size)
         memory.get(o, out)
         memory.get(kv, states)
     return o, kv

@@ -33,13 +33,16 @@ def _check(name, tensor, device, dtypes):
 
 
 def _check_qkv(q, k, v):
+    """Also returns the device that all tensors must be on."""
     if not isinstance(q, torch.Tensor):
         raise TypeError(f'q is a {type(q).__name__}: must be a torch.Tensor')
-    if q.device.type not in ('cuda', 'cpu'):
-        raise ValueError(f'q.device = {q.device}: must be a CUDA, ROCm or CPU device')
-    _check('q', q, q.device, _DTYPES)
-    _check('k', k, q.device, (q.dtype,))
-    _check('v', v, q.device, (q.dtype,))
+    device, dtypes = q.device, (q.dtype,)
+    if device.type not in ('cuda', 'cpu'):
+        raise ValueError(f'q.device = {device}: must be a CUDA, ROCm or CPU device')
+    _check('q', q, device, _DTYPES)
+    _check('k', k, device, dtypes)
+    _check('v', v, device, dtypes)
+    return device
 
 
 def _check_slopes(slopes, device, heads):
@@ -51,9 +54,10 @@ def _check_slopes(slopes, device, heads):
 # ---- from tensors to the C side ------------------------------------------------------------------
 
 def _stream_of(tensor):
-    if tensor.device.type == 'cpu':
+    device = tensor.device
+    if device.type == 'cpu':
         return _stream('reference', 0, None)
-    index = tensor.device.index
+    index = device.index
     native = _raw_stream(index) if _raw_stream else torch.cuda.current_stream(index).cuda_stream
     return _stream(_GPU, index, native)
 
@@ -61,7 +65,7 @@ def _stream_of(tensor):
 def _inner(tensor):
     """The tensor with its last dimension adjacent and at least one stride that is not zero."""
     strides = tensor.stride()
-    if (strides[-1] == 1 or tensor.shape[-1] == 1) and any(strides[:-1]):
+    if (strides[-1] == 1 or tensor.shape[-1] == 1) and (strides[0] or any(strides[1:-1])):
         return tensor
     return tensor.contiguous()
 
@@ -73,14 +77,12 @@ def _pool(tensor, indexes):
 
 
 def _run_prefill(q, call):
-    """Runs stream.prefill(*call, workspace, size)."""
+    """Runs stream.prefill(*call, workspace, size), with a workspace where it needs one."""
     stream = _stream_of(q)
-    size = stream.prefill_workspace(*call, 0, 0)
-    if not size:
-        stream.prefill(*call, 0, 0)
-        return
-    workspace = torch.empty(size, dtype=torch.uint8, device=q.device)
-    stream.prefill(*call, workspace.data_ptr(), size)
+    size = stream.prefill(*call, 0, 0)
+    if size:
+        workspace = torch.empty(size, dtype=torch.uint8, device=q.device)
+        stream.prefill(*call, workspace.data_ptr(), size)
 
 
 # ---- the ops -------------------------------------------------------------------------------------
@@ -99,8 +101,8 @@ def _prefill(q, k, v, slopes, kv_history, decay, precision, scale):
     q, k, v = _inner(q), _inner(k), _inner(v)
     b, qk_heads, n, d = q.shape
     h, e = v.shape[1], v.shape[3]
-    o = torch.empty((b, h, n, e), dtype=q.dtype, device=q.device)
-    kv = torch.empty((b, h, -(-n // BLOCK) + 1, d, e), dtype=torch.float32, device=q.device)
+    o = torch.empty_like(v, memory_format=torch.contiguous_format)
+    kv = q.new_empty((b, h, -(-n // BLOCK) + 1, d, e), dtype=torch.float32)
     state_in = None if kv_history is None else _pool(kv_history, None)
     _run_prefill(q, (
         b, n, 0, h, qk_heads, d, e, _DTYPES[q.dtype], precision, decay, scale,
@@ -121,7 +123,7 @@ def _prefill_packed(q, k, v, slopes, kv_caches, cu_seqlens, slot_idx, has_initia
     q, k, v = _inner(q), _inner(k), _inner(v)
     n, qk_heads, d = q.shape
     h, e = v.shape[1], v.shape[2]
-    o = torch.empty((n, h, e), dtype=q.dtype, device=q.device)
+    o = torch.empty_like(v, memory_format=torch.contiguous_format)
     pool = _pool(kv_caches, slot_idx)
     _run_prefill(q, (
         slot_idx.shape[0], n, max_tokens, h, qk_heads, d, e, _DTYPES[q.dtype], precision, decay, scale,
@@ -140,14 +142,14 @@ def _decode(q, k, v, kv_caches, slopes, slot_idx, scale):
     q, k, v = _inner(q), _inner(k), _inner(v)
     b, qk_heads, tokens, d = q.shape
     h, e = v.shape[1], v.shape[3]
-    o = torch.empty((b, tokens, h, e), dtype=q.dtype, device=q.device)
-    stride = o.stride()
+    width = h * e
+    o = q.new_empty((b, width) if tokens == 1 else (b, tokens, width))
     _stream_of(q).decode(
         b, tokens, h, qk_heads, d, e, _DTYPES[q.dtype], 0, scale,
         q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
-        o.data_ptr(), (stride[0], stride[2], stride[1]), slopes.data_ptr(), 0,
+        o.data_ptr(), (tokens * width, e, width), slopes.data_ptr(), 0,
         _pool(kv_caches, slot_idx), None, None)
-    return o.view(b, h * e) if tokens == 1 else o.view(b, tokens, h * e)
+    return o
 
 
 def _decode_fake(q, k, v, kv_caches, slopes, slot_idx, scale):
@@ -162,6 +164,7 @@ for _name, _real, _fake in (('prefill', _prefill, _prefill_fake),
     for _key in ('CUDA', 'CPU'):
         _library.impl(_name, _real, _key)
     torch.library.register_fake(f'lattn::{_name}', _fake, lib=_library)
+_ops = torch.ops.lattn
 
 
 # ---- the functions -------------------------------------------------------------------------------
@@ -176,19 +179,20 @@ def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay
     q and k may have fewer heads than v. decay="vllm" reproduces the source's weights.
     """
     del block_size
-    _check_qkv(q, k, v)
+    device = _check_qkv(q, k, v)
     if q.dim() != 4 or v.dim() != 4:
         raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [b, h, n, dim]')
     b, qk_heads, n, d = q.shape
-    h, e = v.shape[1], v.shape[3]
+    v_b, h, v_n, e = v.shape
     check_shape('k', k.shape, (b, qk_heads, n, d))
-    check_shape('v', v.shape, (b, None, n, None))
+    if v_b != b or v_n != n:
+        check_shape('v', v.shape, (b, None, n, None))
     check_heads(h, qk_heads)
-    _check_slopes(ed, q.device, h)
+    _check_slopes(ed, device, h)
     if kv_history is not None:
-        _check('kv_history', kv_history, q.device, _DTYPES)
+        _check('kv_history', kv_history, device, _DTYPES)
         check_shape('kv_history', kv_history.shape, (b, h, d, e))
-    return torch.ops.lattn.prefill(q, k, v, ed.reshape(-1).contiguous(), kv_history,
+    return _ops.prefill.default(q, k, v, ed.contiguous(), kv_history,
                                    choice('decay', decay, DECAYS),
                                    choice('precision', precision, PRECISIONS), scale)
 
@@ -200,22 +204,24 @@ def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0
     int64) is outside it are padding: their outputs are zero. Returns [B, h * e], or with several
     tokens [B, t, h * e].
     """
-    _check_qkv(q, k, v)
+    device = _check_qkv(q, k, v)
     if q.dim() != 4 or v.dim() != 4:
         raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [B, h, t, dim]')
     b, qk_heads, tokens, d = q.shape
-    h, e = v.shape[1], v.shape[3]
+    v_b, h, v_tokens, e = v.shape
     check_shape('k', k.shape, (b, qk_heads, tokens, d))
-    check_shape('v', v.shape, (b, None, tokens, None))
+    if v_b != b or v_tokens != tokens:
+        check_shape('v', v.shape, (b, None, tokens, None))
     check_heads(h, qk_heads)
     if not 1 <= tokens <= 8:
         raise ValueError(f'q.shape = {list(q.shape)}: must have 1 to 8 tokens')
-    _check('kv_caches', kv_caches, q.device, _DTYPES)
-    check_shape('kv_caches', kv_caches.shape, (None, h, d, e))
-    _check_slopes(slope_rate, q.device, h)
-    _check('slot_idx', slot_idx, q.device, _INDEXES)
+    _check('kv_caches', kv_caches, device, _DTYPES)
+    if kv_caches.shape[1:] != (h, d, e):
+        check_shape('kv_caches', kv_caches.shape, (None, h, d, e))
+    _check_slopes(slope_rate, device, h)
+    _check('slot_idx', slot_idx, device, _INDEXES)
     check_shape('slot_idx', slot_idx.shape, (b,))
-    return torch.ops.lattn.decode(q, k, v, kv_caches, slope_rate.reshape(-1).contiguous(),
+    return _ops.decode.default(q, k, v, kv_caches, slope_rate.contiguous(),
                                   slot_idx.contiguous(), scale)
 
 
@@ -228,26 +234,29 @@ def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_in
     alike; its state is row state_indices[i] of kv_caches [slots, h, d, e], read if
     has_initial_state[i] (bool; None: all) and updated in place. Returns o [n, h, e].
     """
-    _check_qkv(q, k, v)
+    device = _check_qkv(q, k, v)
     if q.dim() != 3 or v.dim() != 3:
         raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [n, h, dim]')
     n, qk_heads, d = q.shape
-    h, e = v.shape[1], v.shape[2]
+    v_n, h, e = v.shape
     check_shape('k', k.shape, (n, qk_heads, d))
-    check_shape('v', v.shape, (n, None, None))
+    if v_n != n:
+        check_shape('v', v.shape, (n, None, None))
     check_heads(h, qk_heads)
-    _check('kv_caches', kv_caches, q.device, _DTYPES)
-    check_shape('kv_caches', kv_caches.shape, (None, h, d, e))
-    _check_slopes(ed, q.device, h)
-    _check('query_start_loc', query_start_loc, q.device, (torch.int32,))
-    _check('state_indices', state_indices, q.device, _INDEXES)
-    check_shape('state_indices', state_indices.shape, (None,))
+    _check('kv_caches', kv_caches, device, _DTYPES)
+    if kv_caches.shape[1:] != (h, d, e):
+        check_shape('kv_caches', kv_caches.shape, (None, h, d, e))
+    _check_slopes(ed, device, h)
+    _check('query_start_loc', query_start_loc, device, (torch.int32,))
+    _check('state_indices', state_indices, device, _INDEXES)
+    if state_indices.dim() != 1:
+        check_shape('state_indices', state_indices.shape, (None,))
     check_shape('query_start_loc', query_start_loc.shape, (state_indices.shape[0] + 1,))
     if has_initial_state is not None:
-        _check('has_initial_state', has_initial_state, q.device, (torch.bool, torch.uint8))
+        _check('has_initial_state', has_initial_state, device, (torch.bool, torch.uint8))
         check_shape('has_initial_state', has_initial_state.shape, state_indices.shape)
         has_initial_state = has_initial_state.contiguous()
-    return torch.ops.lattn.prefill_packed(
-        q, k, v, ed.reshape(-1).contiguous(), kv_caches, query_start_loc.contiguous(),
+    return _ops.prefill_packed.default(
+        q, k, v, ed.contiguous(), kv_caches, query_start_loc.contiguous(),
         state_indices.contiguous(), has_initial_state, max_query_len, choice('decay', decay, DECAYS),
         choice('precision', precision, PRECISIONS), scale)
