@@ -81,11 +81,11 @@ CPU_FUNCTION void cpu_steps(const struct lattn_args *a, const struct cpu_states 
                 cpu_step(a, s, form, x, i, n);
 }
 
-/* One token, both states of one type and adjacent elements: the compiler makes a loop of each. */
+/* Both states of one type and with adjacent elements: the compiler makes a loop of each. */
 CPU_FUNCTION void cpu_steps_plain(const struct lattn_args *a, const struct cpu_states *s,
                                   struct cpu_tokens *x, lattn_i32 type, bool along_d)
 {
-    const struct cpu_form form = {type, type, 1, 1, 1, along_d, false};
+    const struct cpu_form form = {type, type, (lattn_i32)a->tokens, 1, 1, along_d, false};
     cpu_steps(a, s, &form, x);
 }
 
@@ -100,8 +100,7 @@ CPU_FUNCTION void cpu_steps_choose(const struct lattn_args *a, const struct cpu_
     form.in_stride = form.along_d ? a->in.d : a->in.e;
     form.out_stride = form.along_d ? a->out.d : a->out.e;
     form.keeps = (a->flags & LATTN_FLAG_KEPT) != 0;
-    if (form.tokens != 1 || form.keeps || form.in_type != form.out_type || form.in_stride != 1 ||
-        form.out_stride != 1)
+    if (form.keeps || form.in_type != form.out_type || form.in_stride != 1 || form.out_stride != 1)
         cpu_steps(a, s, &form, x);
     else if (form.in_type == LATTN_TYPE_F32 && !form.along_d)
         cpu_steps_plain(a, s, x, LATTN_TYPE_F32, false);
