@@ -13,7 +13,7 @@ struct lattn_opencl_program {
 };
 
 /* lattn_kernel_row.features of this backend. */
-#define LATTN_OPENCL_FEATURE_CPU 1u /* the device is a CPU */
+#define LATTN_OPENCL_FEATURE_CPU 1u /* a CPU whose driver keeps explicit vectors */
 #define LATTN_OPENCL_FEATURE_NVIDIA_SM80                                                           \
     2u /* NVIDIA's driver (inline PTX), compute capability                                         \
           8.0 or later */

@@ -258,7 +258,9 @@ lattn_status lattn_opencl_device_caps(const struct lattn_opencl_api *cl, cl_devi
         if (status)
             return status;
     }
-    if (type & LATTN_CL_DEVICE_TYPE_CPU)
+    /* A driver that runs a CPU as if it were a GPU, an item a lane, says that its vectors are 1. */
+    if ((type & LATTN_CL_DEVICE_TYPE_CPU) &&
+        get_uint(cl, device, LATTN_CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) >= 4)
         caps->features |= LATTN_OPENCL_FEATURE_CPU;
     if (is_nvidia(cl, device) &&
         get_uint(cl, device, LATTN_CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) >= 8)
