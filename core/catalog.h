@@ -24,10 +24,10 @@ enum lattn_pass {
 #define LATTN_CAN_WALK_VLLM 4 /* ... under the vllm decay rule too */
 
 /* lattn_kernel_row.needs: what the row asks of a call. */
-#define LATTN_NEEDS_ALIGN16 1 /* q, k, v, o: offsets and strides multiples of 16 bytes */
+#define LATTN_NEEDS_ALIGN16 1 /* q, k, v, o: bases, offsets and strides multiples of 16 bytes */
 #define LATTN_NEEDS_STATE_E_UNIT                                                                   \
-    2                               /* states in and out: stride_e = 1, the rest and the offset    \
-                                       multiples of 16 bytes */
+    2                               /* states in, out and of tokens: stride_e = 1, the base, the   \
+                                       offset and the other strides multiples of 16 bytes */
 #define LATTN_NEEDS_STATE_D_UNIT 4  /* the same with stride_d = 1 */
 #define LATTN_NEEDS_STATE_F32 8     /* states in, out and kept are float32 */
 #define LATTN_NEEDS_RECURRENCE 16   /* not the vllm decay rule */

@@ -8,8 +8,7 @@
 /* Columns of a state that are carried at once: few enough for any thread's stack. */
 #define COLUMNS 8
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 static double half_to_double(uint16_t bits)
 {
@@ -83,8 +82,7 @@ static void store(void *base, int type, int64_t index, double value)
             type == LATTN_TYPE_F16 ? half_from_double(value) : bfloat_from_double(value);
 }
 
-/* ---- sequences and slots ----------------------------------------------------------------------
- */
+/* ---- sequences and slots --------------------------------------------------------------------- */
 
 struct sequence {
     int64_t number;
@@ -137,8 +135,7 @@ static int64_t token_at(const struct lattn_token_layout *layout, const struct se
            (sequence->first + token) * layout->token;
 }
 
-/* ---- the recurrence ---------------------------------------------------------------------------
- */
+/* ---- the recurrence -------------------------------------------------------------------------- */
 
 /* A few columns, from `e` on, of one head's state as it moves through a sequence. */
 struct walk {

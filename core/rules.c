@@ -96,8 +96,7 @@ static lattn_status check_heads(struct lattn_request *request, int32_t heads, in
     return LATTN_OK;
 }
 
-/* ---- tensors and arrays -----------------------------------------------------------------------
- */
+/* ---- tensors and arrays ---------------------------------------------------------------------- */
 
 /* What is common to q, k, v and o of a call. */
 struct token_axes {
@@ -105,6 +104,12 @@ struct token_axes {
     bool packed;
     lattn_dtype dtype;
 };
+
+/* A base may be a device pointer, which callers take from the middle of their memory. */
+static bool begins_aligned(const void *base, uint64_t offset)
+{
+    return (uintptr_t)base % 16 == 0 && offset % 16 == 0;
+}
 
 static lattn_status check_tensor(struct lattn_request *request, enum lattn_purpose purpose,
                                  const char *name, enum lattn_memory_slot slot,
@@ -143,8 +148,7 @@ static lattn_status check_tensor(struct lattn_request *request, enum lattn_purpo
     if (!tensor->base && !empty && purpose == LATTN_TO_RUN)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT, "%s.base = NULL: must be device memory",
                           name);
-    bool aligned = tensor->offset % 16 == 0 && lattn_aligned(all, 3, element, 16);
-    if (!aligned)
+    if (!begins_aligned(tensor->base, tensor->offset) || !lattn_aligned(all, 3, element, 16))
         request->offers &= ~(uint32_t)LATTN_NEEDS_ALIGN16;
     request->memories[slot] = tensor->base;
     return LATTN_OK;
@@ -191,8 +195,7 @@ static lattn_status check_slopes(struct lattn_request *request, enum lattn_purpo
                        &request->args.slopes);
 }
 
-/* ---- states ------------------------------------------------------------------------------------
- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 /* Where a state of the call goes in the request. */
 struct state_place {
@@ -240,7 +243,7 @@ static lattn_status check_slots(struct lattn_request *request, const struct stat
 static void note_state(struct lattn_request *request, const struct lattn_axis axes[4],
                        const lattn_state *state, size_t element)
 {
-    bool aligned = state->offset % 16 == 0;
+    bool aligned = begins_aligned(state->base, state->offset);
     const struct lattn_axis but_d[] = {axes[0], axes[1], axes[3]};
     if (!aligned || axes[3].stride != 1 || !lattn_aligned(axes, 3, element, 16))
         request->offers &= ~(uint32_t)LATTN_NEEDS_STATE_E_UNIT;
@@ -325,8 +328,7 @@ static lattn_status check_states(struct lattn_request *request, const lattn_stat
                        &args->has_initial);
 }
 
-/* ---- workspace ---------------------------------------------------------------------------------
- */
+/* ---- workspace ------------------------------------------------------------------------------- */
 
 static lattn_status check_workspace(struct lattn_request *request, const lattn_workspace *workspace)
 {
@@ -344,8 +346,7 @@ static lattn_status check_workspace(struct lattn_request *request, const lattn_w
     return LATTN_OK;
 }
 
-/* ---- the two operations ------------------------------------------------------------------------
- */
+/* ---- the two operations ---------------------------------------------------------------------- */
 
 /* What a call offers until a tensor or state of it says otherwise. */
 static uint32_t all_offers(const struct lattn_kind *kind)

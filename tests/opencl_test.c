@@ -77,8 +77,7 @@ static int find_devices(void **state)
     return 0;
 }
 
-/* ---- a device with a stream and two memories ----------------------------------------------------
- */
+/* ---- a device with a stream and two memories ------------------------------------------------- */
 
 enum { COUNT = 1024 };
 
@@ -290,8 +289,7 @@ static void time_is_measured(void **state)
     }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct worker {
     void *device;
@@ -343,8 +341,7 @@ static void threads_launch_on_their_own_streams(void **state)
     }
 }
 
-/* ---- the caller's objects -----------------------------------------------------------------------
- */
+/* ---- the caller's objects -------------------------------------------------------------------- */
 
 static void adopts_the_callers_objects(void **state)
 {
@@ -415,8 +412,7 @@ static void adopts_the_callers_objects(void **state)
     assert_int_equal(atomic_load(&allocator.live), 0);
 }
 
-/* ---- building -----------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void compiler_is_quoted(void **state)
 {

@@ -44,8 +44,8 @@ static int reset(void **state)
     return 0;
 }
 
-/* Any address will do: nothing is computed. */
-static char somewhere[1];
+/* Any aligned address will do: nothing is computed. */
+static _Alignas(16) char somewhere[16];
 
 static lattn_prefill_params some_prefill(int64_t batch, int64_t tokens, int32_t heads, int32_t d)
 {
@@ -295,6 +295,9 @@ static void rows_by_needs(void **state)
     p.q.offset = 4;
     assert_string_equal(chosen(&p), "any");
     p = good;
+    p.q.base = somewhere + 4;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
     p.o.stride_batch = 129;
     p.o.stride_head = 64;
     p.o.stride_token = 64;
@@ -306,6 +309,9 @@ static void rows_by_needs(void **state)
     assert_string_equal(chosen(&p), "any");
     p = good;
     p.state_in.offset = 8;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.state_in.base = somewhere + 8;
     assert_string_equal(chosen(&p), "any");
     p = good;
     p.state_in.stride_slot = 2 * 64 * 64;
