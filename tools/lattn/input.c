@@ -61,8 +61,8 @@ static const struct safetensors_tensor *find(const struct input *input, const st
     for (int i = 0; i < wanted->rank; i++) {
         sizes[i] = (uint64_t)wanted->shape[i];
         all_known = all_known && wanted->shape[i] >= 0;
-        empty = empty || (tensor->rank == wanted->rank && wanted->shape[i] == SOME &&
-                          tensor->shape[i] == 0);
+        empty = empty ||
+                (tensor->rank == wanted->rank && wanted->shape[i] == SOME && tensor->shape[i] == 0);
     }
     char found[200], must[200] = "";
     print_shape(found, sizeof(found), tensor->rank, tensor->shape);
