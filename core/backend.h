@@ -23,7 +23,7 @@ struct lattn_caps {
     uint32_t max_threads; /* in a group */
     uint32_t max_shared;  /* bytes of group memory */
     uint32_t compute_units;
-    uint64_t max_groups; /* in a launch */
+    uint64_t max_groups; /* in a launch; below UINT64_MAX, which stands for too many to count */
     uint64_t max_memory; /* bytes in one memory; 0: no limit known */
 };
 
@@ -90,6 +90,7 @@ struct lattn_backend {
     /* Does not allocate, wait or synchronise. */
     lattn_status (*launch)(void *stream, void *kernel, const struct lattn_launch *launch);
 
+    /* Core ends only what was begun. */
     lattn_status (*time_begin)(void *stream);
     lattn_status (*time_end)(void *stream, double *milliseconds);
 };

@@ -1,5 +1,4 @@
 /* The reference as a backend: host memory, no queue, each launch done when it returns. */
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -42,16 +41,19 @@ static const struct lattn_kernel_row rows[] = {
     ROW("reference_decode_bf16", &decode_kernels[2], LATTN_PASS_DECODE, LATTN_TYPES_BF16),
 };
 
+static const lattn_device_info the_device = {
+    .struct_size = sizeof(lattn_device_info),
+    .backend = "reference",
+    .kind = LATTN_DEVICE_CPU,
+    .name = "float64 reference",
+    .driver = "built in",
+    .compute_units = 1,
+};
+
 static lattn_status reference_probe(const struct lattn_env *env, lattn_found_fn found, void *user)
 {
     (void)env;
-    lattn_device_info info = {
-        .kind = LATTN_DEVICE_CPU,
-        .name = "float64 reference",
-        .driver = "built in",
-        .compute_units = 1,
-    };
-    return found(user, &info, 0);
+    return found(user, &the_device, 0);
 }
 
 static lattn_status reference_open(const struct lattn_env *env, int32_t ordinal,
@@ -59,11 +61,9 @@ static lattn_status reference_open(const struct lattn_env *env, int32_t ordinal,
                                    lattn_device_info *info, void **device)
 {
     (void)ordinal;
-    if (native) {
-        info->kind = LATTN_DEVICE_CPU;
-        snprintf(info->name, sizeof(info->name), "float64 reference");
-    }
-    *caps = (struct lattn_caps){.max_threads = 1, .compute_units = 1, .max_groups = UINT64_MAX};
+    if (native)
+        *info = the_device;
+    *caps = (struct lattn_caps){.max_threads = 1, .compute_units = 1, .max_groups = INT64_MAX};
     *device = (void *)(uintptr_t)env;
     return LATTN_OK;
 }

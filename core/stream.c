@@ -102,7 +102,11 @@ lattn_status lattn_memory_fill(lattn_stream *stream, void *base, uint64_t offset
 lattn_status lattn_stream_time_begin(lattn_stream *stream)
 {
     lattn_status status = check_stream(stream);
-    return status ? status : stream->device->backend->time_begin(stream->impl);
+    if (status)
+        return status;
+    status = stream->device->backend->time_begin(stream->impl);
+    stream->timing = !status;
+    return status;
 }
 
 lattn_status lattn_stream_time_end(lattn_stream *stream, double *milliseconds)
@@ -113,7 +117,11 @@ lattn_status lattn_stream_time_end(lattn_stream *stream, double *milliseconds)
     if (!milliseconds)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
                           "milliseconds = NULL: must point to a number");
-    return stream->device->backend->time_end(stream->impl, milliseconds);
+    if (!stream->timing)
+        return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT, "stream: no measurement was begun on it");
+    status = stream->device->backend->time_end(stream->impl, milliseconds);
+    stream->timing = status != LATTN_OK;
+    return status;
 }
 
 lattn_status lattn_stream_load(lattn_stream *stream, const struct lattn_kind *kind)

@@ -8,6 +8,7 @@
 struct lattn_stream {
     lattn_device *device;
     void *impl;
+    bool timing;     /* a measurement has begun */
     void *kernels[]; /* by row of the catalogue; NULL: not loaded */
 };
 

@@ -280,6 +280,11 @@ static void finding_devices(void **state)
                   "native->backend = NULL");
     native.backend = "reference";
     assert_ok(lattn_device_adopt(api->context, &native, &device));
+    lattn_device_info adopted = LATTN_DEVICE_INFO_INIT;
+    assert_ok(lattn_device_info_of(device, &adopted));
+    assert_string_equal(adopted.name, info.name);
+    assert_string_equal(adopted.driver, info.driver);
+    assert_int_equal(adopted.compute_units, info.compute_units);
     lattn_stream *stream;
     assert_status(lattn_stream_adopt(device, &native, &stream), INVALID, "native = ");
     assert_ok(lattn_stream_adopt(device, NULL, &stream));
@@ -293,6 +298,7 @@ static void memory(void **state)
     void *base = api;
     char in[] = "0123456789", out[11] = "";
     assert_ok(lattn_memory_alloc(api->device, 0, &base));
+    assert_null(base);
     lattn_memory_free(api->device, base);
     assert_ok(lattn_memory_alloc(api->device, 32, &base));
     assert_ok(lattn_memory_fill(api->stream, base, 0, 'x', 32));
@@ -310,9 +316,11 @@ static void memory(void **state)
     assert_true(status == LATTN_ERROR_OUT_OF_MEMORY || status == LATTN_ERROR_DEVICE_MEMORY);
     assert_null(base);
     double time = -1;
+    assert_status(lattn_stream_time_end(api->stream, &time), INVALID, "no measurement");
     assert_ok(lattn_stream_time_begin(api->stream));
     assert_ok(lattn_stream_time_end(api->stream, &time));
     assert_true(time >= 0);
+    assert_status(lattn_stream_time_end(api->stream, &time), INVALID, "no measurement");
 }
 
 /* ---- messages ---- */

@@ -36,7 +36,6 @@ struct lattn_opencl_stream {
     bool adopted;
     struct lattn_opencl_kernel *kernels; /* those loaded, to be released with the stream */
     enum lattn_opencl_clock clock;
-    bool timing;
     cl_event begin; /* of a measurement by the device's clock */
     struct timespec host_begin;
 };

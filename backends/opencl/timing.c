@@ -1,5 +1,4 @@
 /* Device time between two points of a stream. */
-#include "core/error.h"
 #include "objects.h"
 
 /* The device's time, in nanoseconds, when an event ended. */
@@ -42,7 +41,6 @@ lattn_status lattn_opencl_time_begin(void *opaque)
 {
     struct lattn_opencl_stream *stream = opaque;
     const struct lattn_opencl_api *cl = stream->device->cl;
-    stream->timing = false;
     if (stream->begin)
         cl->clReleaseEvent(stream->begin);
     stream->begin = NULL;
@@ -61,7 +59,6 @@ lattn_status lattn_opencl_time_begin(void *opaque)
         status = lattn_opencl_synchronize(stream);
         clock_gettime(CLOCK_MONOTONIC, &stream->host_begin);
     }
-    stream->timing = !status;
     return status;
 }
 
@@ -101,9 +98,6 @@ static lattn_status host_time(struct lattn_opencl_stream *stream, double *millis
 lattn_status lattn_opencl_time_end(void *opaque, double *milliseconds)
 {
     struct lattn_opencl_stream *stream = opaque;
-    if (!stream->timing)
-        return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT, "no measurement was begun on this stream");
-    stream->timing = false;
     return stream->clock == LATTN_OPENCL_CLOCK_DEVICE ? device_time(stream, milliseconds)
                                                       : host_time(stream, milliseconds);
 }
