@@ -218,6 +218,16 @@ const struct lattn_backend *lattn_context_backend(const lattn_context *context, 
     return NULL;
 }
 
+lattn_status lattn_context_check_index(const lattn_context *context, int32_t index)
+{
+    if (!context->device_count)
+        return lattn_fail(LATTN_ERROR_NO_DEVICE, "index = %d: there are no devices", index);
+    if (index < 0 || index >= context->device_count)
+        return lattn_fail(LATTN_ERROR_NO_DEVICE, "index = %d: there are devices 0 to %d", index,
+                          context->device_count - 1);
+    return LATTN_OK;
+}
+
 int32_t lattn_device_count(const lattn_context *context)
 {
     return context ? context->device_count : 0;
@@ -228,9 +238,9 @@ lattn_status lattn_device_info_get(const lattn_context *context, int32_t index,
 {
     if (!context)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT, "context = NULL: must be a context");
-    if (index < 0 || index >= context->device_count)
-        return lattn_fail(LATTN_ERROR_NO_DEVICE, "index = %d: there are devices 0 to %d", index,
-                          context->device_count - 1);
+    lattn_status status = lattn_context_check_index(context, index);
+    if (status)
+        return status;
     return lattn_params_write(info, &context->devices[index].info, sizeof(*info), "info");
 }
 

@@ -32,6 +32,9 @@ lattn_status lattn_context_create_with(const struct lattn_backend *const *backen
 /* The named backend, if it is in the build and the caller's list; else NULL and a message. */
 const struct lattn_backend *lattn_context_backend(const lattn_context *context, const char *name);
 
+/* LATTN_ERROR_NO_DEVICE, and a message, unless there is a device `index`. */
+lattn_status lattn_context_check_index(const lattn_context *context, int32_t index);
+
 void lattn_context_hold(lattn_context *context);
 void lattn_context_release(lattn_context *context);
 

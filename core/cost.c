@@ -13,7 +13,7 @@ static double rounds(const struct lattn_caps *caps, const struct lattn_kernel_ro
 {
     uint64_t units = caps->compute_units ? caps->compute_units : 1;
     uint64_t at_once = units * (row->groups_per_unit ? row->groups_per_unit : 1);
-    return groups ? (double)((groups + at_once - 1) / at_once) : 0;
+    return groups ? (double)((groups - 1) / at_once + 1) : 0;
 }
 
 /* A state's bytes over those of one token's q, k, v and o. */

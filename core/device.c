@@ -41,9 +41,9 @@ lattn_status lattn_device_open(lattn_context *context, int32_t index, lattn_devi
     lattn_status status = check_handles(context, device);
     if (status)
         return status;
-    if (index < 0 || index >= context->device_count)
-        return lattn_fail(LATTN_ERROR_NO_DEVICE, "index = %d: there are devices 0 to %d", index,
-                          context->device_count - 1);
+    status = lattn_context_check_index(context, index);
+    if (status)
+        return status;
     const struct lattn_found_device *found = &context->devices[index];
     if (found->info.status)
         return lattn_fail(found->info.status, "%s", found->info.reason);

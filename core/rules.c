@@ -8,9 +8,9 @@
 #include "params.h"
 #include "tiling.h"
 
-/* Most sequences, and most tokens: what 32-bit numbers of segments and cu_seqlens can hold. */
-#define MOST_SEQUENCES INT32_MAX
-#define MOST_TOKENS LATTN_WHOLE_SEQUENCE
+/* Most tokens, and most sequences: what cu_seqlens and 32-bit numbers of segments can hold. */
+#define MOST_TOKENS (LATTN_WHOLE_SEQUENCE - 1)
+#define MOST_SEQUENCES (INT32_MAX - LATTN_WHOLE_SEQUENCE / LATTN_BLOCK)
 
 #define LL(number) ((long long)(number))
 

@@ -22,12 +22,15 @@ uint64_t lattn_groups_of(const struct lattn_kernel_row *row, const struct lattn_
                          int32_t segment)
 {
     const struct lattn_args *args = &request->args;
-    int64_t groups = tiles(args->e, row->e_tile) * tiles(args->d, row->d_tile) * args->heads;
-    if (row->pass == LATTN_PASS_SCAN || row->pass == LATTN_PASS_DECODE)
-        return (uint64_t)(groups * args->sequences);
-    if (row->pass == LATTN_PASS_OUTPUT)
-        groups *= tiles(segment, row->token_tile);
-    return (uint64_t)(groups * lattn_segment_count(request, segment));
+    bool whole = row->pass == LATTN_PASS_SCAN || row->pass == LATTN_PASS_DECODE;
+    /* No overflow up to here: 2^16 tiles, 2^31 heads. */
+    int64_t each = tiles(args->e, row->e_tile) * tiles(args->d, row->d_tile) * args->heads;
+    int64_t count = whole ? args->sequences : lattn_segment_count(request, segment);
+    int64_t groups;
+    if (row->pass == LATTN_PASS_OUTPUT &&
+        __builtin_mul_overflow(count, tiles(segment, row->token_tile), &count))
+        return UINT64_MAX;
+    return __builtin_mul_overflow(each, count, &groups) ? UINT64_MAX : (uint64_t)groups;
 }
 
 lattn_status lattn_states_size(int64_t count, int64_t heads, int64_t d, int64_t e, uint64_t *bytes)

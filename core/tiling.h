@@ -18,7 +18,7 @@ static inline int64_t lattn_ceil_div(int64_t a, int64_t b)
  * they are numbered). */
 int64_t lattn_segment_count(const struct lattn_request *request, int32_t segment);
 
-/* Groups in a launch of the row. */
+/* Groups in a launch of the row; UINT64_MAX if that many cannot be counted. */
 uint64_t lattn_groups_of(const struct lattn_kernel_row *row, const struct lattn_request *request,
                          int32_t segment);
 

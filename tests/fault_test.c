@@ -235,6 +235,24 @@ static void ranks(void **state)
     assert_int_equal(atomic_load(&allocator.live), 0);
 }
 
+static void no_devices(void **state)
+{
+    (void)state;
+    const struct lattn_backend *backends[] = {&fake_backend};
+    lattn_device_info info = LATTN_DEVICE_INFO_INIT;
+    lattn_context *context;
+    lattn_device *device;
+    fake_reset();
+    fake.devices = 0;
+    assert_ok(lattn_context_create_with(backends, 1, NULL, &context));
+    assert_int_equal(lattn_device_count(context), 0);
+    assert_int_equal(lattn_device_info_get(context, 0, &info), LATTN_ERROR_NO_DEVICE);
+    assert_string_equal(lattn_error_message(), "index = 0: there are no devices");
+    assert_int_equal(lattn_device_open(context, 0, &device), LATTN_ERROR_NO_DEVICE);
+    assert_string_equal(lattn_error_message(), "index = 0: there are no devices");
+    lattn_context_destroy(context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +263,7 @@ int main(void)
         cmocka_unit_test(backend_calls_tried_again),
         cmocka_unit_test(launches_stop_at_a_failure),
         cmocka_unit_test(ranks),
+        cmocka_unit_test(no_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

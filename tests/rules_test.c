@@ -39,8 +39,10 @@ struct rule {
 static const struct rule rules[] = {
     {"batch below 0", {P(batch, -1)}, .message = "batch = -1"},
     {"batch above 31 bits", {P(batch, 0x1p31)}, .message = "batch = 2147483648"},
+    {"batch above what segments leave", {P(batch, 0x7fffffff)}, .message = "batch = 2147483647"},
     {"tokens below 0", {P(tokens, -5)}, .message = "tokens = -5"},
     {"tokens above 31 bits", {P(tokens, 0x1p31)}, .message = "tokens = 2147483648"},
+    {"tokens above a whole sequence", {P(tokens, 0x7fffff00)}, .message = "tokens = 2147483392"},
     {"no heads", {P(heads, 0)}, .message = "heads = 0"},
     {"heads below 0", {P(heads, -4)}, .message = "heads = -4"},
     {"qk_heads below 0", {P(qk_heads, -2)}, .message = "qk_heads = -2"},

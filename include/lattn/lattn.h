@@ -14,8 +14,9 @@
  *  - In a params struct set `struct_size` to its sizeof (the _INIT macros do); every other member
  *    may stay zero, which means its default. Structs grow at their end only.
  *  - "Memory" is a base handle and an offset in bytes. What a base is depends on the backend: a
- *    device pointer, or a buffer object (lattn/interop.h). Offsets and strides must be multiples
- *    of the element size.
+ *    device pointer, or a buffer object (lattn/interop.h). Offsets must be multiples of the element
+ *    size, and device pointers too. The fastest kernels take bases, offsets and strides that are
+ *    multiples of 16 bytes.
  *  - Thread-safety: a context and a device may be used by any number of threads at once; a stream
  *    by one thread at a time. Destroying an object while another thread uses it is an error of
  *    the caller.
@@ -122,8 +123,8 @@ typedef struct lattn_context_params {
 #define LATTN_CONTEXT_PARAMS_INIT LATTN_SIZED(lattn_context_params)
 
 /* Opens the drivers it finds (once in a process, never closed) and lists their devices. No driver
- * and no device is no error: the reference device is always there. Initialises no device.
- * `params` may be NULL. */
+ * and no device is no error: the reference device is always there, unless `params->backends` leaves
+ * it out. Initialises no device. `params` may be NULL. */
 LATTN_API lattn_status lattn_context_create(const lattn_context_params *params,
                                             lattn_context **context);
 
@@ -153,7 +154,7 @@ typedef struct lattn_device_info {
 #define LATTN_DEVICE_INFO_INIT LATTN_SIZED(lattn_device_info)
 
 /* How many devices of all backends there are; they are numbered from 0, best first, and the
- * numbers do not change while the context lives. The reference is the last. */
+ * numbers do not change while the context lives. The reference, if listed, is the last. */
 LATTN_API int32_t lattn_device_count(const lattn_context *context);
 
 /* Fills `info` (set its struct_size first) for device `index`. */
@@ -194,7 +195,8 @@ LATTN_API void lattn_device_close(lattn_device *device);
 /* As lattn_device_info_get, for an open device. */
 LATTN_API lattn_status lattn_device_info_of(const lattn_device *device, lattn_device_info *info);
 
-/* Device memory, for callers that have no allocator of their own. `base` is what tensors take. */
+/* Device memory, for callers that have no allocator of their own. `base` is what tensors take; of
+ * 0 bytes it is NULL. */
 LATTN_API lattn_status lattn_memory_alloc(lattn_device *device, uint64_t bytes, void **base);
 LATTN_API void lattn_memory_free(lattn_device *device, void *base);
 
@@ -296,7 +298,7 @@ typedef struct lattn_state {
 } lattn_state;
 
 typedef struct lattn_workspace {
-    void *base;
+    void *base;      /* a device pointer: a multiple of 16 too */
     uint64_t offset; /* bytes, a multiple of 16 */
     uint64_t size;   /* bytes from offset on */
 } lattn_workspace;
