@@ -1,5 +1,6 @@
 /* Host time of one prepared call, in microseconds: what lattn_prefill and lattn_decode take to put
- * their work on a stream, without the device's own time.
+ * their work on a stream, without the device's own time. Also what the first prepare takes, which
+ * loads the kernels.
  *
  *     host_cost [BACKEND]
  *
@@ -95,8 +96,10 @@ static bool prefill(const struct setup *setup, const char *name, int64_t tokens,
         .state_out = {.base = setup->memory, .offset = (uint64_t)64 << 20},
         .workspace = {setup->memory, (uint64_t)128 << 20, (uint64_t)64 << 20},
     };
+    const double start = now();
     if (lattn_prefill_prepare(setup->stream, &params))
         return failed(name);
+    printf("%-44s %8.2f us\n", "  its prepare, once", now() - start);
     return measure(setup, name, call_prefill, &params);
 }
 
@@ -115,8 +118,10 @@ static bool decode(const struct setup *setup, const char *name, int64_t batch, l
         .slopes = {setup->memory, (uint64_t)96 << 20},
         .state_in = {.base = setup->memory, .offset = (uint64_t)128 << 20},
     };
+    const double start = now();
     if (lattn_decode_prepare(setup->stream, &params))
         return failed(name);
+    printf("%-44s %8.2f us\n", "  its prepare, once", now() - start);
     return measure(setup, name, call_decode, &params);
 }
 

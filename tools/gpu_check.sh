@@ -47,10 +47,10 @@ count() {
     awk '/^\[ +OK \]/ { ok++ } /^\[  SKIPPED \] / && !/test\(s\)/ { skipped++ }
          /^\[  FAILED  \] / && !/test\(s\)/ { bad++ }
          /^(Ok|Fail|Skipped): / { sub(/ +/, " "); meson = meson $0 " " }
-         /ERROR SUMMARY:|RACECHECK SUMMARY:/ { sub(/^=+ /, ""); last = $0 }
+         /ERROR SUMMARY:|RACECHECK SUMMARY:/ { sub(/^=+ /, ""); last = last $0 "; " }
          END { if (ok) printf "%d tests ok, %d skipped, %d failed", ok, skipped / 2, bad / 2
                printf "%s", meson
-               if (last) printf "%s%s", ok ? "; " : "", last }' "$1"
+               if (last) printf "; %s", substr(last, 1, length(last) - 2) }' "$1"
 }
 
 # ---- what the machine lacks ---------------------------------------------------------------------
@@ -125,9 +125,14 @@ for test in json.load(sys.stdin):
         print(program.removesuffix("_test"))'
 }
 
+# The short suite, and every pair of head sizes, so that all kernels are met.
 sanitize() { # TOOL TEST
-    LATTN_TEST_BACKEND=cuda LATTN_TEST_QUICK=1 compute-sanitizer --tool "$1" --error-exitcode 9 \
-        --print-limit 20 "$tests/$2_test"
+    local status=0
+    export LATTN_TEST_BACKEND=cuda
+    set -- compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 "$tests/$2_test"
+    LATTN_TEST_QUICK=1 "$@" || status=1
+    "$@" 'd *' || status=1
+    return $status
 }
 
 large() { # BACKEND
@@ -140,12 +145,11 @@ export tests lattn folder
 step "build" 300 bash -c build
 if [ $? -eq 0 ]; then
     step "devices" 60 $lattn devices
-    # Side by side: the machine has many cores, and the device is shared.
-    step "suite, cuda" 240 bash -c "suite cuda" &
+    # Side by side, the long ones first: the machine has many cores, and the device is shared.
     step "suite, opencl" 240 bash -c "suite opencl" &
     step "other tests" 240 meson test -C build/gpu --no-rebuild --no-suite device --print-errorlogs \
         --timeout-multiplier 5 &
-    wait
+    step "suite, cuda" 240 bash -c "suite cuda" &
     for tool in memcheck racecheck initcheck; do
         step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
         step "$tool, decode" 150 bash -c "sanitize $tool decode" &
