@@ -5,7 +5,7 @@ set -eu
 
 build="gcc libc6-dev meson ninja-build pkg-config python3 libjansson-dev ocl-icd-libopencl1 pocl-opencl-icd"
 test="libcmocka-dev ocl-icd-opencl-dev opencl-headers g++ binutils"
-ci="clang clang-format libclang-rt-14-dev oclgrind mesa-opencl-icd clang-19 llvm-19 lld-19 libopenblas-dev cmake make python3-venv python3-dev abigail-tools git"
+ci="clang clang-format libclang-rt-dev oclgrind mesa-opencl-icd clang-19 llvm-19 lld-19 libopenblas-dev cmake make python3-venv python3-dev abigail-tools git"
 
 case "${1:-build}" in
 build) packages="$build" ;;
