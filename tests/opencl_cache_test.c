@@ -182,10 +182,12 @@ static void strange_files_are_not_read(void **state)
     assert_false(served(&world));
     opencl_path paths[2];
     assert_int_equal(opencl_list_cache(&world, paths, 2), 1);
-    /* One that anybody could have written. */
-    assert_int_equal(chmod(paths[0], 0666), 0);
-    assert_false(served(&world));
-    assert_true(served(&world));
+    /* Those that another user could have written. */
+    for (mode_t others = S_IWGRP; others; others = others == S_IWGRP ? S_IWOTH : 0) {
+        assert_int_equal(chmod(paths[0], S_IRUSR | S_IWUSR | others), 0);
+        assert_false(served(&world));
+        assert_true(served(&world));
+    }
     /* A pipe, which would wait for a writer for ever. */
     assert_int_equal(remove(paths[0]), 0);
     assert_int_equal(mkfifo(paths[0], 0600), 0);

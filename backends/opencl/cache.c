@@ -89,7 +89,7 @@ static unsigned char *read_program(const struct lattn_env *env, int file,
     struct stat facts;
     struct header header;
     if (fstat(file, &facts) || !S_ISREG(facts.st_mode) ||
-        (facts.st_uid != geteuid() && facts.st_uid != 0) || (facts.st_mode & S_IWOTH))
+        (facts.st_uid != geteuid() && facts.st_uid != 0) || (facts.st_mode & (S_IWGRP | S_IWOTH)))
         return NULL;
     if (!read_all(file, &header, sizeof(header)) || memcmp(header.magic, magic, sizeof(magic)) ||
         memcmp(&header.key, key, sizeof(*key)) || !header.size || header.size > max_program ||
