@@ -1,4 +1,4 @@
-#include "opencl_world.h"
+#include "world.h"
 
 #include <dirent.h>
 #include <stdio.h>

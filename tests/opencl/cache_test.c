@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opencl_world.h"
+#include "world.h"
 
 /* Builds the program in a fresh device; returns whether the cache served it. */
 static bool served(struct opencl_world *world)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "opencl_world.h"
+#include "world.h"
 
 static const struct lattn_backend *const backend = &lattn_backend_opencl;
 

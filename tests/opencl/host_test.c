@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "opencl_world.h"
+#include "world.h"
 
 static const struct lattn_backend *const backend = &lattn_backend_opencl;
 
