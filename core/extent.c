@@ -57,15 +57,15 @@ lattn_status lattn_check_extent(const char *name, const struct lattn_axis *axes,
     if (below < 0)
         return lattn_fail(
             LATTN_ERROR_INVALID_ARGUMENT,
-            "%s.offset = %llu: negative strides reach %lld elements before the memory", name,
-            (unsigned long long)offset * element, (long long)-below);
+            "%s.offset = %llu: negative strides reach %llu elements before the memory", name,
+            (unsigned long long)offset * element, -(unsigned long long)below);
     return written ? check_distinct(name, axes, count) : LATTN_OK;
 }
 
 bool lattn_aligned(const struct lattn_axis *axes, int count, size_t element, size_t bytes)
 {
     for (int i = 0; i < count; i++) {
-        if (axes[i].extent > 1 && axes[i].stride * (int64_t)element % (int64_t)bytes)
+        if (axes[i].extent > 1 && axes[i].stride % (int64_t)(bytes / element))
             return false;
     }
     return true;

@@ -4,12 +4,15 @@
 
 #include "error.h"
 
+/* More than any struct of the API will be: what a struct_size that was never set may well hold. */
+#define MOST_SIZE 4096
+
 static lattn_status read_size(const void *from, const char *name, size_t *size)
 {
     if (!from)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT, "%s = NULL: must be a struct", name);
     memcpy(size, from, sizeof(*size));
-    if (*size < sizeof(*size))
+    if (*size < sizeof(*size) || *size > MOST_SIZE)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
                           "%s->struct_size = %zu: must be the struct's sizeof", name, *size);
     return LATTN_OK;

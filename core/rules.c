@@ -175,11 +175,16 @@ static lattn_status check_tensors(struct lattn_request *request, enum lattn_purp
     return status;
 }
 
+/* `count` elements of `element` bytes. */
 static lattn_status check_array(struct lattn_request *request, const char *name,
                                 enum lattn_memory_slot slot, const lattn_array *array,
-                                size_t element, lattn_i64 *offset)
+                                int64_t count, size_t element, lattn_i64 *offset)
 {
     lattn_status status = check_offset(name, array->offset, element);
+    if (!status && count > (INT64_MAX - (int64_t)array->offset) / (int64_t)element)
+        status = lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
+                            "%s.offset = %llu: its %lld elements reach beyond 2^63 bytes", name,
+                            (unsigned long long)array->offset, LL(count));
     request->memories[slot] = array->base;
     *offset = (int64_t)(array->offset / element);
     return status;
@@ -191,8 +196,8 @@ static lattn_status check_slopes(struct lattn_request *request, enum lattn_purpo
     if (!slopes->base && purpose == LATTN_TO_RUN && request->total)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
                           "slopes.base = NULL: must be float32 [heads] on the device");
-    return check_array(request, "slopes", LATTN_MEM_SLOPES, slopes, sizeof(float),
-                       &request->args.slopes);
+    return check_array(request, "slopes", LATTN_MEM_SLOPES, slopes, request->args.heads,
+                       sizeof(float), &request->args.slopes);
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -236,7 +241,8 @@ static lattn_status check_slots(struct lattn_request *request, const struct stat
     if (state->slot_type == LATTN_I64)
         request->args.flags |= place->wide;
     return check_array(request, place->index_name, place->slots, &state->slot_idx,
-                       state->slot_type == LATTN_I64 ? 8 : 4, place->slot_offset);
+                       request->args.sequences, state->slot_type == LATTN_I64 ? 8 : 4,
+                       place->slot_offset);
 }
 
 /* Withdraws what these states do not offer to kernels. */
@@ -324,8 +330,24 @@ static lattn_status check_states(struct lattn_request *request, const lattn_stat
     if (status || !has_initial->base || !in->base)
         return status;
     args->flags |= LATTN_FLAG_HAS_INITIAL;
-    return check_array(request, "has_initial", LATTN_MEM_HAS_INITIAL, has_initial, 1,
-                       &args->has_initial);
+    return check_array(request, "has_initial", LATTN_MEM_HAS_INITIAL, has_initial, args->sequences,
+                       1, &args->has_initial);
+}
+
+static lattn_status check_block_states(struct lattn_request *request, const lattn_array *states)
+{
+    struct lattn_args *args = &request->args;
+    int64_t blocks = lattn_ceil_div(args->tokens, LATTN_BLOCK);
+    int64_t rows = args->flags & LATTN_FLAG_PACKED
+                       ? args->tokens / LATTN_BLOCK + 2 * (int64_t)args->sequences
+                       : (blocks + 1) * args->sequences;
+    int64_t each = (int64_t)args->heads * args->d * args->e, count;
+    if (__builtin_mul_overflow(rows, each, &count))
+        return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
+                          "block_states: %lld rows of %lld elements pass 2^63", LL(rows), LL(each));
+    args->flags |= LATTN_FLAG_KEPT;
+    return check_array(request, "block_states", LATTN_MEM_KEPT, states, count, sizeof(float),
+                       &args->kept.offset);
 }
 
 /* ---- workspace ------------------------------------------------------------------------------- */
@@ -335,6 +357,10 @@ static lattn_status check_workspace(struct lattn_request *request, const lattn_w
     if (workspace->offset % 16)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
                           "workspace.offset = %llu: must be a multiple of 16",
+                          (unsigned long long)workspace->offset);
+    if (workspace->offset > INT64_MAX)
+        return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
+                          "workspace.offset = %llu: must be below 2^63",
                           (unsigned long long)workspace->offset);
     if (workspace->size && !workspace->base)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
@@ -409,16 +435,13 @@ lattn_status lattn_rules_prefill(const void *given, enum lattn_purpose purpose,
     if (!status)
         status = check_slopes(request, purpose, &params.slopes);
     if (!status && packed)
-        status = check_array(request, "cu_seqlens", LATTN_MEM_CU_SEQLENS, &params.cu_seqlens, 4,
-                             &args->cu_seqlens);
+        status = check_array(request, "cu_seqlens", LATTN_MEM_CU_SEQLENS, &params.cu_seqlens,
+                             params.batch + 1, 4, &args->cu_seqlens);
     if (!status)
         status = check_states(request, &params.state_in, &params.state_out, &params.has_initial,
                               params.batch);
-    if (!status && params.block_states.base) {
-        args->flags |= LATTN_FLAG_KEPT;
-        status = check_array(request, "block_states", LATTN_MEM_KEPT, &params.block_states,
-                             sizeof(float), &args->kept.offset);
-    }
+    if (!status && params.block_states.base)
+        status = check_block_states(request, &params.block_states);
     return status ? status : check_workspace(request, &params.workspace);
 }
 

@@ -5,6 +5,8 @@
 int64_t lattn_segment_count(const struct lattn_request *request, int32_t segment)
 {
     const struct lattn_args *args = &request->args;
+    if (!args->sequences)
+        return 0;
     if (args->flags & LATTN_FLAG_PACKED)
         return args->tokens / segment + args->sequences;
     /* A whole sequence counts even when empty: its states are still to be passed on. */
