@@ -107,7 +107,7 @@ static void no_sequence_needs_no_workspace(void **state)
 static void arrays_reach_beyond_63_bits(void **state)
 {
     (void)state;
-    const uint64_t last = INT64_MAX - 15;
+    const uint64_t last = INT64_MAX - 15; /* a multiple of 16 */
     const lattn_array beyond = {somewhere, last};
     uint64_t bytes;
     lattn_prefill_params good = some_prefill(20, 300, 5, 4), p = good;
