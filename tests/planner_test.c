@@ -1,90 +1,10 @@
-/* The planner over a catalogue made up for the test: which rows a call gets, what is launched, and
- * that what prepare accepts and what a call can do never disagree. */
+/* The planner: what a call launches, what is refused, and that what prepare accepts and what a call
+ * can do never disagree, whatever the catalogue. */
 #include <string.h>
 
-#include "core/context.h"
-#include "core/planner.h"
 #include "core/tiling.h"
-#include "fake_backend.h"
-#include "fixture.h"
+#include "planner_bench.h"
 #include "random.h"
-
-struct bench {
-    lattn_context *context;
-    lattn_device *device;
-    lattn_stream *stream;
-};
-
-static struct bench bench;
-
-static void open_bench(const struct lattn_kernel_row *rows, uint32_t count)
-{
-    const struct lattn_backend *backends[] = {&fake_backend};
-    if (rows) {
-        fake_backend.rows = rows;
-        fake_backend.row_count = count;
-    }
-    assert_ok(lattn_context_create_with(backends, 1, NULL, &bench.context));
-    assert_ok(lattn_device_open(bench.context, 0, &bench.device));
-    assert_ok(lattn_stream_create(bench.device, &bench.stream));
-}
-
-static void close_bench(void)
-{
-    lattn_stream_destroy(bench.stream);
-    lattn_device_close(bench.device);
-    lattn_context_destroy(bench.context);
-    assert_int_equal(fake.live, 0);
-}
-
-static int reset(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-/* Any aligned address will do: nothing is computed. */
-static _Alignas(16) char somewhere[16];
-
-static lattn_prefill_params some_prefill(int64_t batch, int64_t tokens, int32_t heads, int32_t d)
-{
-    lattn_prefill_params p = LATTN_PREFILL_PARAMS_INIT;
-    p.batch = batch;
-    p.tokens = tokens;
-    p.heads = heads;
-    p.d = d;
-    p.q.base = p.k.base = p.v.base = p.o.base = p.slopes.base = somewhere;
-    return p;
-}
-
-static lattn_decode_params some_decode(int64_t batch, int32_t heads, int32_t d)
-{
-    lattn_decode_params p = LATTN_DECODE_PARAMS_INIT;
-    p.batch = batch;
-    p.heads = heads;
-    p.d = d;
-    p.q.base = p.k.base = p.v.base = p.o.base = p.slopes.base = p.state_in.base = somewhere;
-    return p;
-}
-
-static void run(lattn_prefill_params *p)
-{
-    assert_ok(lattn_prefill_prepare(bench.stream, p));
-    assert_ok(lattn_prefill_workspace(bench.stream, p, &p->workspace.size));
-    p->workspace.base = p->workspace.size ? somewhere : NULL;
-    fake.launch_count = 0;
-    assert_ok(lattn_prefill(bench.stream, p));
-}
-
-static void assert_launched(int at, const char *entry, uint64_t groups)
-{
-    assert_true(at < fake.launch_count);
-    assert_string_equal(fake.launched[at]->entry, entry);
-    assert_int_equal(fake.launches[at].groups, groups);
-    assert_int_equal(fake.launches[at].threads, fake.launched[at]->threads);
-    assert_int_equal(fake.launches[at].shared, fake.launched[at]->shared);
-}
 
 /* ---- what is launched ---- */
 
@@ -208,187 +128,6 @@ static void arguments(void **state)
     assert_int_equal(a->flags, LATTN_FLAG_STATE_IN | LATTN_FLAG_HAS_INITIAL | LATTN_FLAG_SLOT_IN |
                                    LATTN_FLAG_SLOT_IN_64 | LATTN_FLAG_KEPT | LATTN_FLAG_VLLM |
                                    LATTN_FLAG_SEGMENTED);
-    close_bench();
-}
-
-/* ---- which rows ---- */
-
-#define ANY_SIZE .d_min = 1, .d_max = 256, .e_min = 1, .e_max = 256, .threads = 64
-#define ANY .types = LATTN_TYPES_ALL, ANY_SIZE
-#define DECODE(name, ...)                                                                          \
-    {                                                                                              \
-        .entry = name, .pass = LATTN_PASS_DECODE, __VA_ARGS__                                      \
-    }
-#define WALK(name, ...)                                                                            \
-    {                                                                                              \
-        .entry = name, .pass = LATTN_PASS_OUTPUT, .can = LATTN_CAN_WALK, __VA_ARGS__               \
-    }
-
-/* Which decode row the call gets. */
-static const char *chosen(lattn_decode_params *p)
-{
-    assert_ok(lattn_decode_prepare(bench.stream, p));
-    fake.launch_count = 0;
-    assert_ok(lattn_decode(bench.stream, p));
-    assert_int_equal(fake.launch_count, 1);
-    return fake.launched[0]->entry;
-}
-
-static void rows_by_type_and_size(void **state)
-{
-    (void)state;
-    static const struct lattn_kernel_row rows[] = {
-        DECODE("bf16", .types = LATTN_TYPES_BF16, ANY_SIZE),
-        DECODE("64", .types = LATTN_TYPES_ALL, .threads = 64, .d_min = 64, .d_max = 64, .e_min = 64,
-               .e_max = 64),
-        DECODE("by 16", .types = LATTN_TYPES_F32, .threads = 64, .d_min = 16, .d_max = 128,
-               .d_step = 16, .e_min = 1, .e_max = 128),
-        DECODE("any", ANY),
-    };
-    open_bench(rows, 4);
-    lattn_decode_params p = some_decode(1, 1, 64);
-    assert_string_equal(chosen(&p), "64");
-    p.dtype = LATTN_BF16;
-    assert_string_equal(chosen(&p), "bf16");
-    p.dtype = LATTN_F16;
-    assert_string_equal(chosen(&p), "64");
-    p.e = 63;
-    assert_string_equal(chosen(&p), "any");
-    p.dtype = LATTN_F32;
-    assert_string_equal(chosen(&p), "by 16");
-    p.d = 65;
-    assert_string_equal(chosen(&p), "any");
-    p.d = 128;
-    p.e = 129;
-    assert_string_equal(chosen(&p), "any");
-    close_bench();
-}
-
-static void rows_by_needs(void **state)
-{
-    (void)state;
-    static const struct lattn_kernel_row rows[] = {
-        DECODE("tf32", ANY, .needs = LATTN_NEEDS_TF32_ALLOWED),
-        DECODE("one", ANY,
-               .needs = LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_ALIGN16 | LATTN_NEEDS_STATE_E_UNIT |
-                        LATTN_NEEDS_STATE_F32),
-        DECODE("ed", ANY, .needs = LATTN_NEEDS_STATE_D_UNIT),
-        DECODE("any", ANY),
-    };
-    open_bench(rows, 4);
-    lattn_decode_params p = some_decode(2, 2, 64);
-    assert_string_equal(chosen(&p), "one");
-    p.precision = LATTN_PRECISION_TF32;
-    assert_string_equal(chosen(&p), "tf32");
-    p.dtype = LATTN_F16; /* no float32 products to begin with */
-    p.precision = LATTN_PRECISION_FULL;
-    assert_string_equal(chosen(&p), "tf32");
-    p.dtype = LATTN_F32;
-
-    lattn_decode_params good = p;
-    p.tokens = 2;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.token_states.base = somewhere;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.q.offset = 4;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.q.base = somewhere + 4;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.o.stride_batch = 129;
-    p.o.stride_head = 64;
-    p.o.stride_token = 64;
-    assert_string_equal(chosen(&p), "any");
-    p.batch = 1; /* a stride over one does not matter */
-    assert_string_equal(chosen(&p), "one");
-    p = good;
-    p.state_in.dtype = LATTN_BF16;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.state_in.offset = 8;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.state_in.base = somewhere + 8;
-    assert_string_equal(chosen(&p), "any");
-    p = good;
-    p.state_in.stride_slot = 2 * 64 * 64;
-    p.state_in.stride_head = 64 * 64;
-    p.state_in.stride_d = 1;
-    p.state_in.stride_e = 64;
-    assert_string_equal(chosen(&p), "ed");
-    p.state_in.stride_e = 65;
-    p.state_in.stride_head = 64 * 65;
-    p.state_in.stride_slot = 2 * 64 * 65;
-    assert_string_equal(chosen(&p), "any");
-    p.state_out = good.state_in; /* both must offer what a row needs */
-    p.state_in = good.state_in;
-    p.state_out.offset = 4;
-    assert_string_equal(chosen(&p), "any");
-    close_bench();
-}
-
-static void rows_by_device(void **state)
-{
-    (void)state;
-    static const struct lattn_kernel_row rows[] = {
-        DECODE("featured", ANY, .features = 6),
-        DECODE("wide", .types = LATTN_TYPES_ALL, .d_min = 1, .d_max = 256, .e_min = 1, .e_max = 256,
-               .threads = 512),
-        DECODE("roomy", ANY, .shared = 1024, .shared_total = 40000),
-        DECODE("any", ANY),
-    };
-    static const struct {
-        uint32_t features, threads, shared;
-        const char *row;
-    } devices[] = {{7, 64, 0, "featured"},
-                   {5, 1024, 65536, "wide"},
-                   {0, 512, 0, "wide"},
-                   {2, 511, 40000, "roomy"},
-                   {4, 64, 39999, "any"}};
-    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
-        fake_reset();
-        fake.caps.features = devices[i].features;
-        fake.caps.max_threads = devices[i].threads;
-        fake.caps.max_shared = devices[i].shared;
-        open_bench(rows, 4);
-        lattn_decode_params p = some_decode(1, 1, 8);
-        assert_string_equal(chosen(&p), devices[i].row);
-        close_bench();
-    }
-}
-
-static void walking_rows(void **state)
-{
-    (void)state;
-    static const struct lattn_kernel_row walk[] = {WALK("walk", ANY, .token_tile = 0)};
-    open_bench(walk, 1);
-    lattn_prefill_params p = some_prefill(2, 5000, 3, 16);
-    run(&p);
-    assert_int_equal(fake.launch_count, 1);
-    assert_launched(0, "walk", 2 * 3);
-    assert_int_equal(p.workspace.size, 0);
-    assert_false(fake.args[0].flags & LATTN_FLAG_SEGMENTED);
-    assert_true(fake.args[0].segment >= 5000);
-    /* It cannot keep block states, nor follow vllm's rule, and has no company that could. */
-    p.block_states.base = somewhere;
-    assert_int_equal(lattn_prefill(bench.stream, &p), LATTN_ERROR_UNSUPPORTED);
-    p.block_states.base = NULL;
-    p.decay = LATTN_DECAY_VLLM;
-    assert_int_equal(lattn_prefill(bench.stream, &p), LATTN_ERROR_UNSUPPORTED);
-    close_bench();
-
-    static const struct lattn_kernel_row able[] = {
-        {.entry = "able",
-         .pass = LATTN_PASS_OUTPUT,
-         ANY,
-         .can = LATTN_CAN_WALK | LATTN_CAN_WALK_KEPT | LATTN_CAN_WALK_VLLM}};
-    open_bench(able, 1);
-    p.block_states.base = somewhere;
-    run(&p);
-    assert_launched(0, "able", 2 * 3);
     close_bench();
 }
 
@@ -599,21 +338,17 @@ static void segment_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(blocks, reset),
-        cmocka_unit_test_setup(packed_blocks, reset),
-        cmocka_unit_test_setup(decode_rows, reset),
-        cmocka_unit_test_setup(nothing_to_do, reset),
-        cmocka_unit_test_setup(arguments, reset),
-        cmocka_unit_test_setup(rows_by_type_and_size, reset),
-        cmocka_unit_test_setup(rows_by_needs, reset),
-        cmocka_unit_test_setup(rows_by_device, reset),
-        cmocka_unit_test_setup(walking_rows, reset),
-        cmocka_unit_test_setup(no_row, reset),
-        cmocka_unit_test_setup(too_many_groups, reset),
-        cmocka_unit_test_setup(groups_beyond_64_bits, reset),
-        cmocka_unit_test_setup(loading, reset),
-        cmocka_unit_test_setup(any_catalogue, reset),
-        cmocka_unit_test_setup(segment_numbers, reset),
+        cmocka_unit_test_setup(blocks, bench_reset),
+        cmocka_unit_test_setup(packed_blocks, bench_reset),
+        cmocka_unit_test_setup(decode_rows, bench_reset),
+        cmocka_unit_test_setup(nothing_to_do, bench_reset),
+        cmocka_unit_test_setup(arguments, bench_reset),
+        cmocka_unit_test_setup(no_row, bench_reset),
+        cmocka_unit_test_setup(too_many_groups, bench_reset),
+        cmocka_unit_test_setup(groups_beyond_64_bits, bench_reset),
+        cmocka_unit_test_setup(loading, bench_reset),
+        cmocka_unit_test_setup(any_catalogue, bench_reset),
+        cmocka_unit_test_setup(segment_numbers, bench_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

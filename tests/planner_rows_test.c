@@ -1,0 +1,181 @@
+/* The planner: which rows of a catalogue a call gets. */
+#include "planner_bench.h"
+
+/* Which decode row the call gets. */
+static const char *chosen(lattn_decode_params *p)
+{
+    assert_ok(lattn_decode_prepare(bench.stream, p));
+    fake.launch_count = 0;
+    assert_ok(lattn_decode(bench.stream, p));
+    assert_int_equal(fake.launch_count, 1);
+    return fake.launched[0]->entry;
+}
+
+static void rows_by_type_and_size(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        DECODE("bf16", .types = LATTN_TYPES_BF16, ANY_SIZE),
+        DECODE("64", .types = LATTN_TYPES_ALL, .threads = 64, .d_min = 64, .d_max = 64, .e_min = 64,
+               .e_max = 64),
+        DECODE("by 16", .types = LATTN_TYPES_F32, .threads = 64, .d_min = 16, .d_max = 128,
+               .d_step = 16, .e_min = 1, .e_max = 128),
+        DECODE("any", ANY),
+    };
+    open_bench(rows, 4);
+    lattn_decode_params p = some_decode(1, 1, 64);
+    assert_string_equal(chosen(&p), "64");
+    p.dtype = LATTN_BF16;
+    assert_string_equal(chosen(&p), "bf16");
+    p.dtype = LATTN_F16;
+    assert_string_equal(chosen(&p), "64");
+    p.e = 63;
+    assert_string_equal(chosen(&p), "any");
+    p.dtype = LATTN_F32;
+    assert_string_equal(chosen(&p), "by 16");
+    p.d = 65;
+    assert_string_equal(chosen(&p), "any");
+    p.d = 128;
+    p.e = 129;
+    assert_string_equal(chosen(&p), "any");
+    close_bench();
+}
+
+static void rows_by_needs(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        DECODE("tf32", ANY, .needs = LATTN_NEEDS_TF32_ALLOWED),
+        DECODE("one", ANY,
+               .needs = LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_ALIGN16 | LATTN_NEEDS_STATE_E_UNIT |
+                        LATTN_NEEDS_STATE_F32),
+        DECODE("ed", ANY, .needs = LATTN_NEEDS_STATE_D_UNIT),
+        DECODE("any", ANY),
+    };
+    open_bench(rows, 4);
+    lattn_decode_params p = some_decode(2, 2, 64);
+    assert_string_equal(chosen(&p), "one");
+    p.precision = LATTN_PRECISION_TF32;
+    assert_string_equal(chosen(&p), "tf32");
+    p.dtype = LATTN_F16; /* no float32 products to begin with */
+    p.precision = LATTN_PRECISION_FULL;
+    assert_string_equal(chosen(&p), "tf32");
+    p.dtype = LATTN_F32;
+
+    lattn_decode_params good = p;
+    p.tokens = 2;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.token_states.base = somewhere;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.q.offset = 4;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.q.base = somewhere + 4;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.o.stride_batch = 129;
+    p.o.stride_head = 64;
+    p.o.stride_token = 64;
+    assert_string_equal(chosen(&p), "any");
+    p.batch = 1; /* a stride over one does not matter */
+    assert_string_equal(chosen(&p), "one");
+    p = good;
+    p.state_in.dtype = LATTN_BF16;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.state_in.offset = 8;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.state_in.base = somewhere + 8;
+    assert_string_equal(chosen(&p), "any");
+    p = good;
+    p.state_in.stride_slot = 2 * 64 * 64;
+    p.state_in.stride_head = 64 * 64;
+    p.state_in.stride_d = 1;
+    p.state_in.stride_e = 64;
+    assert_string_equal(chosen(&p), "ed");
+    p.state_in.stride_e = 65;
+    p.state_in.stride_head = 64 * 65;
+    p.state_in.stride_slot = 2 * 64 * 65;
+    assert_string_equal(chosen(&p), "any");
+    p.state_out = good.state_in; /* both must offer what a row needs */
+    p.state_in = good.state_in;
+    p.state_out.offset = 4;
+    assert_string_equal(chosen(&p), "any");
+    close_bench();
+}
+
+static void rows_by_device(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        DECODE("featured", ANY, .features = 6),
+        DECODE("wide", .types = LATTN_TYPES_ALL, .d_min = 1, .d_max = 256, .e_min = 1, .e_max = 256,
+               .threads = 512),
+        DECODE("roomy", ANY, .shared = 1024, .shared_total = 40000),
+        DECODE("any", ANY),
+    };
+    static const struct {
+        uint32_t features, threads, shared;
+        const char *row;
+    } devices[] = {{7, 64, 0, "featured"},
+                   {5, 1024, 65536, "wide"},
+                   {0, 512, 0, "wide"},
+                   {2, 511, 40000, "roomy"},
+                   {4, 64, 39999, "any"}};
+    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+        fake_reset();
+        fake.caps.features = devices[i].features;
+        fake.caps.max_threads = devices[i].threads;
+        fake.caps.max_shared = devices[i].shared;
+        open_bench(rows, 4);
+        lattn_decode_params p = some_decode(1, 1, 8);
+        assert_string_equal(chosen(&p), devices[i].row);
+        close_bench();
+    }
+}
+
+static void walking_rows(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row walk[] = {WALK("walk", ANY, .token_tile = 0)};
+    open_bench(walk, 1);
+    lattn_prefill_params p = some_prefill(2, 5000, 3, 16);
+    run(&p);
+    assert_int_equal(fake.launch_count, 1);
+    assert_launched(0, "walk", 2 * 3);
+    assert_int_equal(p.workspace.size, 0);
+    assert_false(fake.args[0].flags & LATTN_FLAG_SEGMENTED);
+    assert_true(fake.args[0].segment >= 5000);
+    /* It cannot keep block states, nor follow vllm's rule, and has no company that could. */
+    p.block_states.base = somewhere;
+    assert_int_equal(lattn_prefill(bench.stream, &p), LATTN_ERROR_UNSUPPORTED);
+    p.block_states.base = NULL;
+    p.decay = LATTN_DECAY_VLLM;
+    assert_int_equal(lattn_prefill(bench.stream, &p), LATTN_ERROR_UNSUPPORTED);
+    close_bench();
+
+    static const struct lattn_kernel_row able[] = {
+        {.entry = "able",
+         .pass = LATTN_PASS_OUTPUT,
+         ANY,
+         .can = LATTN_CAN_WALK | LATTN_CAN_WALK_KEPT | LATTN_CAN_WALK_VLLM}};
+    open_bench(able, 1);
+    p.block_states.base = somewhere;
+    run(&p);
+    assert_launched(0, "able", 2 * 3);
+    close_bench();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(rows_by_type_and_size, bench_reset),
+        cmocka_unit_test_setup(rows_by_needs, bench_reset),
+        cmocka_unit_test_setup(rows_by_device, bench_reset),
+        cmocka_unit_test_setup(walking_rows, bench_reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
