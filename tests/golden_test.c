@@ -45,7 +45,7 @@ static lattn_dtype dtype_of(const struct safetensors_tensor *tensor)
                                                : LATTN_BF16;
 }
 
-/* A tensor of the file, or with NULL `count` zeros' room, as device memory. */
+/* A tensor of the file, as device memory. */
 static void *upload(const struct golden *g, const char *name)
 {
     const struct safetensors_tensor *tensor = find(g, name);
@@ -58,6 +58,7 @@ static void *upload(const struct golden *g, const char *name)
     return base;
 }
 
+/* Device memory of NaN, for outputs. */
 static void *room(const struct golden *g, uint64_t bytes)
 {
     void *base;

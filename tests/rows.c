@@ -30,11 +30,13 @@ lattn_status fixture_create_context(const lattn_context_params *params, lattn_co
 {
     const struct lattn_backend *list[MOST_BACKENDS];
     uint32_t all = 0, left = 0;
-    for (uint32_t i = 0; i < lattn_backend_count && i < MOST_BACKENDS; i++) {
+    assert_true(lattn_backend_count <= MOST_BACKENDS);
+    for (uint32_t i = 0; i < lattn_backend_count; i++) {
+        assert_true(lattn_backends[i]->row_count <= MOST_ROWS);
         views[i] = *lattn_backends[i];
         views[i].rows = rows[i];
         views[i].row_count = 0;
-        for (uint32_t j = 0; j < lattn_backends[i]->row_count && j < MOST_ROWS; j++)
+        for (uint32_t j = 0; j < lattn_backends[i]->row_count; j++)
             if (!left_out(lattn_backends[i]->rows[j].entry))
                 rows[i][views[i].row_count++] = lattn_backends[i]->rows[j];
         all += lattn_backends[i]->row_count;
