@@ -1,5 +1,7 @@
-/* The portable kernels that depend on the element type, in the variants of the catalogue. Include
- * after defining LATTN_STORAGE and its name, LATTN_STORAGE_NAME. */
+/* The portable kernels that depend on the element type, in the variants of portable_rows.h.
+ * Included once for each type, after defining LATTN_STORAGE and its name, LATTN_STORAGE_NAME. */
+#undef LATTN_SUFFIX_
+#undef LATTN_SUFFIX
 #define LATTN_SUFFIX_(storage, size) storage##_##size
 #define LATTN_SUFFIX(storage, size) LATTN_SUFFIX_(storage, size)
 
@@ -28,3 +30,4 @@
 #include "kernels/decode.cl"
 #undef LATTN_VARIANT
 #undef LATTN_DECODE_D
+#undef LATTN_DECODE_E

@@ -1,0 +1,1 @@
+/* No kernel: whether the compiler knows an architecture. */
