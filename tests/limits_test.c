@@ -2,50 +2,22 @@
  * name, or planned without a number that wraps. A build with UBSan sees those that wrap unseen. */
 #include <string.h>
 
-#include "core/context.h"
-#include "core/planner.h"
-#include "fake_backend.h"
-#include "fixture.h"
+#include "core/device.h"
+#include "planner_bench.h"
 #include "random.h"
-
-static struct {
-    lattn_context *context;
-    lattn_device *device;
-    lattn_stream *stream;
-} at;
 
 static int open_fake(void **state)
 {
-    const struct lattn_backend *backends[] = {&fake_backend};
-    (void)state;
-    fake_reset();
-    assert_ok(lattn_context_create_with(backends, 1, NULL, &at.context));
-    assert_ok(lattn_device_open(at.context, 0, &at.device));
-    assert_ok(lattn_stream_create(at.device, &at.stream));
+    bench_reset(state);
+    open_bench(NULL, 0);
     return 0;
 }
 
 static int close_fake(void **state)
 {
     (void)state;
-    lattn_stream_destroy(at.stream);
-    lattn_device_close(at.device);
-    lattn_context_destroy(at.context);
-    return fake.live;
-}
-
-/* Any address will do: nothing is computed. */
-static char somewhere[16];
-
-static lattn_prefill_params some_prefill(int64_t batch, int64_t tokens, int32_t heads, int32_t d)
-{
-    lattn_prefill_params p = LATTN_PREFILL_PARAMS_INIT;
-    p.batch = batch;
-    p.tokens = tokens;
-    p.heads = heads;
-    p.d = d;
-    p.q.base = p.k.base = p.v.base = p.o.base = p.slopes.base = somewhere;
-    return p;
+    close_bench();
+    return 0;
 }
 
 static void assert_refused(lattn_status status, lattn_status wanted, const char *part)
@@ -67,7 +39,7 @@ static void groups_beyond_64_bits(void **state)
     p.batch = INT32_MAX - (INT32_MAX >> 8);
     p.state_out.base = p.state_out.slot_idx.base = somewhere;
     p.state_out.slots = 1;
-    assert_refused(lattn_prefill_workspace(at.stream, &p, &bytes), LATTN_ERROR_UNSUPPORTED,
+    assert_refused(lattn_prefill_workspace(bench.stream, &p, &bytes), LATTN_ERROR_UNSUPPORTED,
                    "fake_scan needs 18446744073709551615 groups");
 }
 
@@ -78,13 +50,12 @@ static void sequences_leave_room_for_segments(void **state)
     lattn_prefill_params p = some_prefill(INT32_MAX, 1 << 20, 1, 1);
     uint64_t bytes, bound;
     p.cu_seqlens.base = somewhere;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "batch = 2147483647");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "batch = 2147483647");
     p.batch = INT32_MAX - (INT32_MAX >> 8);
     p.tokens = 0x7ffffeff;
-    fake.caps.max_groups = UINT64_MAX;
-    at.device->caps.max_groups = UINT64_MAX;
-    assert_ok(lattn_prefill_workspace(at.stream, &p, &bytes));
-    assert_ok(lattn_prefill_workspace_bound(at.stream, &p, &bound));
+    bench.device->caps.max_groups = UINT64_MAX - 1;
+    assert_ok(lattn_prefill_workspace(bench.stream, &p, &bytes));
+    assert_ok(lattn_prefill_workspace_bound(bench.stream, &p, &bound));
     assert_int_equal(bytes, 4 * (p.tokens / 256 + p.batch));
     assert_true(bound >= bytes);
     assert_true(p.tokens / 256 + p.batch <= INT32_MAX);
@@ -96,10 +67,10 @@ static void no_sequence_needs_no_workspace(void **state)
     lattn_prefill_params p = some_prefill(0, 5000, 2, 8);
     uint64_t bytes;
     p.cu_seqlens.base = somewhere;
-    assert_ok(lattn_prefill_workspace(at.stream, &p, &bytes));
+    assert_ok(lattn_prefill_workspace(bench.stream, &p, &bytes));
     assert_int_equal(bytes, 0);
-    assert_ok(lattn_prefill_prepare(at.stream, &p));
-    assert_ok(lattn_prefill(at.stream, &p));
+    assert_ok(lattn_prefill_prepare(bench.stream, &p));
+    assert_ok(lattn_prefill(bench.stream, &p));
     assert_int_equal(fake.launch_count, 0);
 }
 
@@ -112,29 +83,30 @@ static void arrays_reach_beyond_63_bits(void **state)
     uint64_t bytes;
     lattn_prefill_params good = some_prefill(20, 300, 5, 4), p = good;
     p.slopes = beyond;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "slopes.offset = 9223");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "slopes.offset = 9223");
     p = good;
     p.cu_seqlens = beyond;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "cu_seqlens.offset = 9223");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "cu_seqlens.offset = 9223");
     p = good;
     p.block_states = beyond;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "block_states.offset = 9223");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "block_states.offset = 9223");
     p = good;
     p.workspace.offset = last + 16;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "workspace.offset = 9223");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "workspace.offset = 9223");
     p = good;
     p.state_in.base = somewhere;
     p.has_initial = beyond;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "has_initial.offset = 9223");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "has_initial.offset = 9223");
     p.has_initial.base = NULL;
     p.state_in.slots = 20;
     p.state_in.slot_idx = beyond;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "state_in.slot_idx.offset");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "state_in.slot_idx.offset");
     p = good;
     p.batch = p.heads = 1 << 30;
     p.tokens = 0;
     p.block_states.base = somewhere;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "block_states: 1073741824 rows");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes),
+                   "block_states: 1073741824 rows");
 }
 
 static void struct_size_never_set(void **state)
@@ -143,10 +115,10 @@ static void struct_size_never_set(void **state)
     lattn_prefill_params p = some_prefill(1, 1, 1, 1);
     uint64_t bytes;
     p.struct_size = SIZE_MAX;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes),
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes),
                    "struct_size = 1844674407370955");
     p.struct_size = 4097;
-    assert_invalid(lattn_prefill_workspace(at.stream, &p, &bytes), "struct_size = 4097");
+    assert_invalid(lattn_prefill_workspace(bench.stream, &p, &bytes), "struct_size = 4097");
 }
 
 /* ---- any numbers at all ---- */
@@ -243,9 +215,9 @@ static void any_prefill(struct random *random)
     p.block_states = some_array(random);
     p.workspace.offset = some_offset(random);
     uint64_t bytes, bound;
-    lattn_status status = lattn_prefill_workspace(at.stream, &p, &bytes);
+    lattn_status status = lattn_prefill_workspace(bench.stream, &p, &bytes);
     assert_an_answer(status);
-    if (status == LATTN_OK && lattn_prefill_workspace_bound(at.stream, &p, &bound) == LATTN_OK)
+    if (status == LATTN_OK && lattn_prefill_workspace_bound(bench.stream, &p, &bound) == LATTN_OK)
         assert_true(bound >= bytes);
 }
 
@@ -268,7 +240,7 @@ static void any_decode(struct random *random)
     p.has_initial = some_array(random);
     p.token_states = some_state(random);
     uint64_t bytes;
-    assert_an_answer(lattn_decode_workspace(at.stream, &p, &bytes));
+    assert_an_answer(lattn_decode_workspace(bench.stream, &p, &bytes));
 }
 
 static void any_numbers(void **state)

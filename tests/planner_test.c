@@ -180,19 +180,6 @@ static void too_many_groups(void **state)
     close_bench();
 }
 
-/* 2^64 of them are too many, not none. */
-static void groups_beyond_64_bits(void **state)
-{
-    (void)state;
-    static const struct lattn_kernel_row rows[] = {WALK("walk", ANY, .e_tile = 16)};
-    open_bench(rows, 1);
-    lattn_prefill_params p = some_prefill(1 << 30, 1, 1 << 30, 256);
-    p.cu_seqlens.base = somewhere;
-    assert_ok(lattn_prefill_prepare(bench.stream, &p));
-    assert_unsupported(lattn_prefill(bench.stream, &p), "groups in one launch");
-    close_bench();
-}
-
 /* Only what can be used is loaded, and each once for a stream. */
 static void loading(void **state)
 {
@@ -345,7 +332,6 @@ int main(void)
         cmocka_unit_test_setup(arguments, bench_reset),
         cmocka_unit_test_setup(no_row, bench_reset),
         cmocka_unit_test_setup(too_many_groups, bench_reset),
-        cmocka_unit_test_setup(groups_beyond_64_bits, bench_reset),
         cmocka_unit_test_setup(loading, bench_reset),
         cmocka_unit_test_setup(any_catalogue, bench_reset),
         cmocka_unit_test_setup(segment_numbers, bench_reset),
