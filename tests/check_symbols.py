@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 LIBRARIES = {'libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0', 'ld-linux-x86-64.so.2',
              'ld-linux-aarch64.so.1', 'libasan.so.8', 'libubsan.so.1', 'libtsan.so.2'}
@@ -45,7 +46,8 @@ def symbols(path, *options):
 
 shared, static = sys.argv[1:3]
 prefix = ''.join(sys.argv[3:]) + 'lattn_'
-header = pathlib.Path(__file__).parent.parent / 'include' / 'lattn' / 'lattn.h'
+root = pathlib.Path(__file__).absolute().parent.parent
+header = root / 'include' / 'lattn' / 'lattn.h'
 names = set(re.findall(r'LATTN_API[^;]*?\blattn_(\w+)\(', header.read_text(encoding='utf-8')))
 declared = {prefix + name for name in names}
 instrumented = any('san.so' in line for line in lines('readelf', '-d', shared))
@@ -66,6 +68,16 @@ check(exported == declared, f'the shared library exports the {len(declared)} fun
 ours = {name for kind, name in symbols(static, '--defined-only', '--extern-only')}
 stray = sorted(n for n in ours if not re.match(rf'({prefix}|__asan|__odr_asan|__ubsan|__tsan)', n))
 check(bool(ours) and not stray, f'all {len(ours)} global names of the archive start with {prefix}: {stray or "yes"}')
+
+# Where names have no prefix, the script that would give them one knows them all.
+if prefix == 'lattn_':
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, root / 'tools' / 'symbol_prefix.py', 'x_', f'{folder}/names.h',
+                        header, pathlib.Path(static).parent / 'backends.c', root / 'core',
+                        root / 'backends'], check=True)
+        known = set(re.findall(r'#define (\w+)', pathlib.Path(folder, 'names.h').read_text(encoding='utf-8')))
+    missed = sorted(n for n in ours - known if n.startswith('lattn_'))
+    check(not missed, f'tools/symbol_prefix.py knows all of them: {missed or "yes"}')
 
 needed = {match[1] for line in lines('readelf', '-d', shared)
           if (match := re.search(r'\(NEEDED\).*\[(.*)\]', line))}
