@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the release tarball, builds and installs from it without a network, moves the prefix, and
-# builds and runs the example engine against it through pkg-config and CMake, shared and static.
+# builds and runs the example engine against it through pkg-config and CMake, shared and static; then
+# once more with the library as a Meson subproject.
 # Where there are changes since the last commit, which a tarball would miss, the tree itself is built.
 set -eu
 cd "$(dirname "$0")/.."
@@ -40,3 +41,19 @@ if command -v cmake >/dev/null; then
         "$scratch/cmake$static/engine" reference
     done
 fi
+
+mkdir -p "$scratch/project/subprojects"
+cp examples/engine/*.[ch] "$scratch/project"
+ln -s "$(realpath "$source")" "$scratch/project/subprojects/lattn"
+cat >"$scratch/project/meson.build" <<'END'
+project('mine', 'c', default_options: ['c_std=c11'])
+lattn = dependency('lattn', fallback: 'lattn', default_options: ['tests=disabled', 'command=disabled'])
+executable('engine', 'engine.c', 'main.c', 'model.c', c_args: '-D_POSIX_C_SOURCE=200809L',
+  dependencies: [lattn, meson.get_compiler('c').find_library('m')])
+END
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH
+meson setup "$scratch/project/build" "$scratch/project" --wrap-mode=forcefallback \
+    -Dlattn:cuda=disabled -Dlattn:hip=disabled >/dev/null
+ninja -C "$scratch/project/build" --quiet engine
+echo "Meson subproject:"
+"$scratch/project/build/engine" reference
