@@ -28,7 +28,7 @@ major() { sed -n 's/.*LATTN_VERSION_MAJOR \([0-9]*\).*/\1/p' "$1/include/lattn/l
 abidiff --no-added-syms --suppressions tools/abi.suppr \
     --headers-dir1 "$scratch/source/include" --headers-dir2 include \
     "$scratch/old/liblattn.so" "$scratch/new/liblattn.so" && changed=no || changed=yes
-if [ $changed = no ]; then
+if [ "$changed" = no ]; then
     echo "the ABI is that of $release"
 elif [ "$(major .)" != "$(major "$scratch/source")" ]; then
     echo "the ABI is not that of $release, and the major version says so"
