@@ -16,18 +16,17 @@ enum lattn_pass {
     LATTN_PASS_COUNT
 };
 
-/* lattn_kernel_row.can: what an OUTPUT row can do beyond one LATTN_BLOCK from a prefix state. */
-#define LATTN_CAN_WALK                                                                             \
-    1                         /* any number of tokens, and without LATTN_FLAG_SEGMENTED it reads   \
-                                 state_in and writes state_out itself */
+/* lattn_kernel_row.can: what an OUTPUT row can do beyond one LATTN_BLOCK from a prefix state. A row
+ * that walks takes any number of tokens, and without LATTN_FLAG_SEGMENTED it reads state_in and
+ * writes state_out itself. */
+#define LATTN_CAN_WALK 1
 #define LATTN_CAN_WALK_KEPT 2 /* ... and writes block states on the way */
 #define LATTN_CAN_WALK_VLLM 4 /* ... under the vllm decay rule too */
 
-/* lattn_kernel_row.needs: what the row asks of a call. */
-#define LATTN_NEEDS_ALIGN16 1 /* q, k, v, o: bases, offsets and strides multiples of 16 bytes */
-#define LATTN_NEEDS_STATE_E_UNIT                                                                   \
-    2                               /* states in, out and of tokens: stride_e = 1, the base, the   \
-                                       offset and the other strides multiples of 16 bytes */
+/* lattn_kernel_row.needs: what the row asks of a call. "Aligned" is a base, an offset and strides,
+ * but for a unit one, that are multiples of 16 bytes. */
+#define LATTN_NEEDS_ALIGN16 1       /* q, k, v, o are aligned */
+#define LATTN_NEEDS_STATE_E_UNIT 2  /* states in, out and of tokens: stride_e = 1, and aligned */
 #define LATTN_NEEDS_STATE_D_UNIT 4  /* the same with stride_d = 1 */
 #define LATTN_NEEDS_STATE_F32 8     /* states in, out and kept are float32 */
 #define LATTN_NEEDS_RECURRENCE 16   /* not the vllm decay rule */

@@ -47,9 +47,8 @@ enum lattn_memory_slot {
 #define LATTN_FLAG_SLOT_OUT_64 128
 #define LATTN_FLAG_KEPT 256 /* block states or token states are wanted */
 #define LATTN_FLAG_VLLM 512 /* the vllm decay rule, else the recurrence */
-#define LATTN_FLAG_SEGMENTED                                                                       \
-    1024 /* outputs start from the prefix states in WORK; the scan has                             \
-            dealt with state_in and state_out */
+/* Outputs start from the prefix states in WORK; the scan has dealt with state_in and state_out. */
+#define LATTN_FLAG_SEGMENTED 1024
 
 /* Element types of q, k, v, o and of states, numbered as lattn_dtype. */
 #define LATTN_TYPE_F32 0
