@@ -128,6 +128,9 @@ static lattn_status fill_context(lattn_context *context, const lattn_context_par
         if (!context->only)
             return LATTN_ERROR_OUT_OF_MEMORY;
     }
+    /* A driver or a device that is not there is no failure of ours, whatever the probe says. */
+    struct lattn_message before;
+    lattn_message_save(&before);
     for (uint32_t i = 0; i < context->backend_count; i++) {
         struct probe probe = {context, context->backends[i]};
         if (!listed(context->only, probe.backend->name))
@@ -136,6 +139,7 @@ static lattn_status fill_context(lattn_context *context, const lattn_context_par
         if (status)
             return status;
     }
+    lattn_message_restore(&before);
     return LATTN_OK;
 }
 

@@ -3,20 +3,30 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static _Thread_local char message[512];
+static _Thread_local struct lattn_message message;
 
 lattn_status lattn_fail(lattn_status status, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    vsnprintf(message, sizeof(message), format, list);
+    vsnprintf(message.text, sizeof(message.text), format, list);
     va_end(list);
     return status;
 }
 
+void lattn_message_save(struct lattn_message *saved)
+{
+    *saved = message;
+}
+
+void lattn_message_restore(const struct lattn_message *saved)
+{
+    message = *saved;
+}
+
 const char *lattn_error_message(void)
 {
-    return message;
+    return message.text;
 }
 
 const char *lattn_status_name(lattn_status status)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/context.h"
+#include "core/error.h"
 #include "fake_backend.h"
 #include "fixture.h"
 
@@ -235,6 +236,29 @@ static void ranks(void **state)
     assert_int_equal(atomic_load(&allocator.live), 0);
 }
 
+static lattn_status probe_nothing(const struct lattn_env *env, lattn_found_fn found, void *user)
+{
+    (void)env;
+    (void)found;
+    (void)user;
+    lattn_fail(LATTN_ERROR_NO_DEVICE, "no driver");
+    return LATTN_OK;
+}
+
+/* The message is that of the last call that failed, and finding no driver is no failure. */
+static void probes_leave_the_message(void **state)
+{
+    (void)state;
+    struct lattn_backend without = {.name = "without", .probe = probe_nothing};
+    const struct lattn_backend *backends[] = {&without, &lattn_backend_reference};
+    lattn_context *context;
+    assert_int_equal(lattn_device_info_get(NULL, 0, NULL), LATTN_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(lattn_error_message(), "context = NULL: must be a context");
+    assert_ok(lattn_context_create_with(backends, 2, NULL, &context));
+    assert_string_equal(lattn_error_message(), "context = NULL: must be a context");
+    lattn_context_destroy(context);
+}
+
 static void no_devices(void **state)
 {
     (void)state;
@@ -263,6 +287,7 @@ int main(void)
         cmocka_unit_test(backend_calls_tried_again),
         cmocka_unit_test(launches_stop_at_a_failure),
         cmocka_unit_test(ranks),
+        cmocka_unit_test(probes_leave_the_message),
         cmocka_unit_test(no_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
