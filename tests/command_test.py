@@ -176,8 +176,15 @@ class Usage(Command):
         self.bad(1, 'bench', '--device', 1000, says='1000')
 
     def test_more_memory_than_there_is_is_status_1(self):
-        for shape in ['100000,1000000,1000000,64,64', '2147483647,2147483647,2147483647,256,256']:
-            self.bad(1, 'bench', *REFERENCE, '--shape', shape, says='MEMORY')
+        self.bad(1, 'bench', *REFERENCE, '--shape', '10000,1000000,1000000,64,64', says='MEMORY')
+
+    def test_a_call_that_breaks_a_rule_is_refused_before_it_gets_memory(self):
+        for op, shape, says in [
+                ('decode', '1,8,2000000000,256,256', 'tokens = 2000000000'),
+                ('prefill', '2147483647,1,1,1,1', 'batch = 2147483647'),
+                ('prefill', '2000000000,2000000000,2000000000,256,256', '2^63')]:
+            with self.subTest(op=op, shape=shape):
+                self.bad(2, 'bench', *REFERENCE, '--op', op, '--shape', shape, says=says)
 
     def test_a_full_standard_output_is_status_1(self):
         if not os.path.exists('/dev/full'):

@@ -160,13 +160,19 @@ static lattn_decode_params decode_params(const struct call *call, const struct c
 
 lattn_status call_prepare(lattn_stream *stream, const struct call *call)
 {
-    const struct call_memory none = {0};
+    struct call_memory none = {0};
+    uint64_t bytes;
+    lattn_status status;
     if (call->operation == CALL_DECODE) {
+        /* A query wants to see that there are states, and does not look at them. */
+        none.base[CALL_STATE_IN] = &none;
         lattn_decode_params params = decode_params(call, &none);
-        return lattn_decode_prepare(stream, &params);
+        status = lattn_decode_prepare(stream, &params);
+        return status != LATTN_OK ? status : lattn_decode_workspace(stream, &params, &bytes);
     }
     lattn_prefill_params params = prefill_params(call, &none);
-    return lattn_prefill_prepare(stream, &params);
+    status = lattn_prefill_prepare(stream, &params);
+    return status != LATTN_OK ? status : lattn_prefill_workspace(stream, &params, &bytes);
 }
 
 lattn_status call_workspace(lattn_stream *stream, const struct call *call,

@@ -62,6 +62,7 @@ uint64_t call_bytes(const struct call *call, enum call_part part);
 /* Whether a row of a decode call has a slot, and which. */
 bool call_slot(const struct call *call, const void *slot_idx, int64_t row, int64_t *slot);
 
+/* Loads the kernels, and fails for a call that breaks a rule, before there is any memory for it. */
 lattn_status call_prepare(lattn_stream *stream, const struct call *call);
 lattn_status call_workspace(lattn_stream *stream, const struct call *call,
                             const struct call_memory *memory, uint64_t *bytes);
