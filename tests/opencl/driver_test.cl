@@ -2,7 +2,7 @@
 #include "args.h"
 
 #define MEMORIES                                                                                   \
-    __global const float *q, __global const float *k, __global const float *v, __global float *o, \
+    __global const float *q, __global const float *k, __global const float *v, __global float *o,  \
         __global const float *slopes, __global const int *cu_seqlens,                              \
         __global const uchar *has_initial, __global const void *state_in,                          \
         __global const void *slot_in, __global void *state_out, __global const void *slot_out,     \
