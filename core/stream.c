@@ -130,8 +130,12 @@ lattn_status lattn_stream_load(lattn_stream *stream, const struct lattn_kind *ki
     lattn_status status = lattn_plan_check(device, kind);
     for (uint32_t i = 0; !status && i < device->backend->row_count; i++) {
         const struct lattn_kernel_row *row = &device->backend->rows[i];
-        if (!stream->kernels[i] && lattn_row_serves(row, &device->caps, kind))
-            status = device->backend->load(stream->impl, row, &stream->kernels[i]);
+        if (stream->kernels[i] || !lattn_row_serves(row, &device->caps, kind))
+            continue;
+        void *kernel = NULL;
+        status = device->backend->load(stream->impl, row, &kernel);
+        if (!status)
+            stream->kernels[i] = kernel;
     }
     return status;
 }

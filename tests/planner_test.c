@@ -2,6 +2,7 @@
  * can do never disagree, whatever the catalogue. */
 #include <string.h>
 
+#include "core/error.h"
 #include "core/tiling.h"
 #include "planner_bench.h"
 #include "random.h"
@@ -203,6 +204,26 @@ static void loading(void **state)
     close_bench();
 }
 
+static lattn_status load_and_fail(void *stream, const struct lattn_kernel_row *row, void **kernel)
+{
+    (void)stream;
+    *kernel = (void *)(uintptr_t)row;
+    return lattn_fail(LATTN_ERROR_UNSUPPORTED, "kernel %s does not run here", row->entry);
+}
+
+/* A kernel that failed to load stays unloaded, whatever the backend left in its place. */
+static void loading_that_fails(void **state)
+{
+    (void)state;
+    fake_backend.load = load_and_fail;
+    open_bench(NULL, 0);
+    lattn_decode_params d = some_decode(1, 1, 8);
+    for (int i = 0; i < 2; i++)
+        assert_unsupported(lattn_decode_prepare(bench.stream, &d), "does not run here");
+    assert_int_equal(lattn_decode(bench.stream, &d), LATTN_ERROR_NOT_PREPARED);
+    close_bench();
+}
+
 /* ---- any catalogue, any call ---- */
 
 static struct lattn_kernel_row random_row(struct random *r, enum lattn_pass pass)
@@ -333,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup(no_row, bench_reset),
         cmocka_unit_test_setup(too_many_groups, bench_reset),
         cmocka_unit_test_setup(loading, bench_reset),
+        cmocka_unit_test_setup(loading_that_fails, bench_reset),
         cmocka_unit_test_setup(any_catalogue, bench_reset),
         cmocka_unit_test_setup(segment_numbers, bench_reset),
     };

@@ -81,7 +81,8 @@ lattn_status lattn_driver_load(void *opened, const struct lattn_kernel_row *row,
     if (!status)
         status = ready_kernel(device, module, row, &function);
     lattn_driver_leave_setup(device, &scope);
-    *kernel = function;
+    if (!status)
+        *kernel = function;
     return status;
 }
 
