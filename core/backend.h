@@ -84,7 +84,7 @@ struct lattn_backend {
     lattn_status (*fill)(void *stream, void *base, uint64_t offset, uint8_t value, uint64_t bytes);
 
     /* Makes a row's kernel ready for launches on this stream. The kernel belongs to the stream and
-     * goes with it. Core asks once for each row and stream. */
+     * goes with it. Core asks until it succeeds, once for each row and stream. */
     lattn_status (*load)(void *stream, const struct lattn_kernel_row *row, void **kernel);
 
     /* Does not allocate, wait or synchronise. */

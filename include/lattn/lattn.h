@@ -9,7 +9,7 @@
  * Rules that hold for every function:
  *  - A failure is a status, and lattn_error_message() says which argument, its value and the rule.
  *    Everything is checked before any work starts; a call that fails has launched nothing, unless
- *    the device itself failed (LATTN_ERROR_DEVICE).
+ *    the driver refused one of several launches (LATTN_ERROR_DEVICE, LATTN_ERROR_DEVICE_MEMORY).
  *  - The library never prints, exits, aborts or installs handlers.
  *  - In a params struct set `struct_size` to its sizeof (the _INIT macros do); every other member
  *    may stay zero, which means its default. Structs grow at their end only.
