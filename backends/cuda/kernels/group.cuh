@@ -1,0 +1,19 @@
+/* The work of a group of the kernels that have no tiles of d or of tokens. A grid has fewer than
+ * 2^31 groups, so 32-bit division does, which is many times as fast. */
+#ifndef LATTN_GROUP_CUH
+#define LATTN_GROUP_CUH
+
+#include "kernels/tile.h"
+
+static __device__ __forceinline__ void lattn_group_here(const struct lattn_args &a, int columns,
+                                                        struct lattn_group *group)
+{
+    const unsigned int e_tiles = (unsigned int)lattn_tiles(a.e, columns);
+    const unsigned int number = blockIdx.x / e_tiles;
+    group->e_tile = (int)(blockIdx.x % e_tiles);
+    group->d_tile = group->token_tile = 0;
+    group->head = (int)(number % (unsigned int)a.heads);
+    group->segment = number / (unsigned int)a.heads;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* The kernels on the matrix units: one list for the files that define them and for the catalogue.
+ * C, and C++ for nvcc. */
+#ifndef LATTN_TENSOR_LIST_H
+#define LATTN_TENSOR_LIST_H
+
+#define LATTN_MAX_(a, b) ((a) > (b) ? (a) : (b))
+
+/* Shared memory of a state of D by W in float32; its rows are 16 bytes apart in their banks. */
+#define LATTN_STATE_SHARED(D, W) (((D) * (W) + 4 * LATTN_MAX_(D, W)) * 4)
+
+/* Of a walk with mma.sync (tensor_walk.cuh), for elements of `size` bytes. */
+#define LATTN_TENSOR_SHARED_output(size, D, W, C, stages)                                          \
+    LATTN_MAX_((stages) * (2 * (D) + (W)) * (C) * (size) + (C) * ((C) + (W)) * (size),             \
+               LATTN_STATE_SHARED(D, W))
+#define LATTN_TENSOR_SHARED_state(size, D, W, C, stages)                                           \
+    LATTN_MAX_((stages) * ((D) + (W)) * (C) * (size), LATTN_STATE_SHARED(D, W))
+
+/* X(pass, kind, D, E, C, stages, fast, groups, e_min, e_max): d up to D; each of four warps has E
+ * columns; C tokens in a chunk; `fast` needs rows at multiples of 16 bytes; `groups` run at once on
+ * a multiprocessor of Hopper; meant for these e. Best first. */
+#define LATTN_TENSOR_HALF(X, kind)                                                                 \
+    X(output, kind, 64, 16, 64, 3, 1, 2, 1, 64)                                                    \
+    X(output, kind, 64, 32, 32, 4, 1, 2, 65, 256)                                                  \
+    X(output, kind, 128, 16, 64, 2, 1, 2, 1, 64)                                                   \
+    X(output, kind, 128, 32, 32, 3, 1, 2, 65, 256)                                                 \
+    X(output, kind, 256, 16, 32, 2, 1, 2, 1, 256)                                                  \
+    X(output, kind, 64, 16, 32, 2, 0, 3, 1, 256)                                                   \
+    X(output, kind, 128, 16, 32, 2, 0, 2, 1, 256)                                                  \
+    X(output, kind, 256, 16, 32, 2, 0, 2, 1, 256)                                                  \
+    X(state, kind, 64, 16, 64, 3, 1, 3, 1, 256)                                                    \
+    X(state, kind, 128, 32, 32, 4, 1, 2, 1, 256)                                                   \
+    X(state, kind, 256, 16, 32, 3, 1, 2, 1, 256)                                                   \
+    X(state, kind, 64, 16, 32, 2, 0, 3, 1, 256)                                                    \
+    X(state, kind, 128, 16, 32, 2, 0, 2, 1, 256)                                                   \
+    X(state, kind, 256, 16, 32, 2, 0, 2, 1, 256)
+
+#define LATTN_TENSOR_FLOAT(X, kind)                                                                \
+    X(output, kind, 64, 16, 32, 3, 1, 2, 1, 256)                                                   \
+    X(output, kind, 128, 16, 32, 2, 1, 2, 1, 256)                                                  \
+    X(output, kind, 256, 16, 16, 2, 1, 1, 1, 256)                                                  \
+    X(output, kind, 64, 16, 32, 2, 0, 2, 1, 256)                                                   \
+    X(output, kind, 128, 16, 32, 2, 0, 2, 1, 256)                                                  \
+    X(output, kind, 256, 16, 16, 2, 0, 1, 1, 256)                                                  \
+    X(state, kind, 64, 16, 32, 3, 1, 2, 1, 256)                                                    \
+    X(state, kind, 128, 16, 32, 3, 1, 2, 1, 256)                                                   \
+    X(state, kind, 256, 16, 16, 3, 1, 1, 1, 256)                                                   \
+    X(state, kind, 64, 16, 32, 2, 0, 2, 1, 256)                                                    \
+    X(state, kind, 128, 16, 32, 2, 0, 2, 1, 256)                                                   \
+    X(state, kind, 256, 16, 16, 2, 0, 1, 1, 256)
+
+/* Of a walk with wgmma (hopper_walk.cuh), for d up to D and E columns in a group: stages of 64
+ * tokens, copies of the state, a place for outputs where q's is too small, barriers, alignment. */
+#define LATTN_HOPPER_STAGE(D, E) (64 * (2 * (D) + (E)) * 2)
+#define LATTN_HOPPER_SIDES(D, E) ((D) * (E) <= 64 * 128 ? 2 : 1)
+#define LATTN_HOPPER_STAGING(D, E) ((E) > (D) ? 2 * 64 * (E)*2 : 0)
+#define LATTN_HOPPER_FIXED(D, E)                                                                   \
+    (LATTN_HOPPER_SIDES(D, E) * (D) * (E)*2 + LATTN_HOPPER_STAGING(D, E) + 256 + 1024)
+#define LATTN_HOPPER_FIT(D, E) ((227 * 1024 - LATTN_HOPPER_FIXED(D, E)) / LATTN_HOPPER_STAGE(D, E))
+#define LATTN_HOPPER_STAGES(D, E) (LATTN_HOPPER_FIT(D, E) < 6 ? LATTN_HOPPER_FIT(D, E) : 6)
+#define LATTN_HOPPER_SHARED(D, E)                                                                  \
+    (LATTN_HOPPER_STAGES(D, E) * LATTN_HOPPER_STAGE(D, E) + LATTN_HOPPER_FIXED(D, E))
+
+/* X(D, E, e_min, e_max) */
+#define LATTN_HOPPER_LIST(X)                                                                       \
+    X(64, 64, 1, 64)                                                                               \
+    X(64, 128, 65, 256)                                                                            \
+    X(128, 64, 1, 256)
+
+/* Decode (decode_wide.cuh): shared memory of a group, along e and along d. */
+#define LATTN_DECODE_COLUMNS(D) ((D) == 256 ? 32 : 64)
+#define LATTN_DECODE_GROUP(D) ((D)*LATTN_DECODE_COLUMNS(D) / 32)
+#define LATTN_DECODE_SHARED(D, rows) ((2 * (D) + LATTN_DECODE_COLUMNS(D) * (1 + (rows))) * 8 * 4)
+
+/* X(kind, D, groups) */
+#define LATTN_DECODE_LIST(X, kind)                                                                 \
+    X(kind, 64, 8)                                                                                 \
+    X(kind, 128, 4)                                                                                \
+    X(kind, 256, 4)
+
+#endif
