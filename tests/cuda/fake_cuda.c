@@ -401,7 +401,9 @@ static CUresult fake_cuFuncSetAttribute(CUfunction function, int attribute, int 
         result = ERROR_INVALID_VALUE;
     if (!result) {
         pthread_mutex_lock(&fake_books.lock);
-        function->shared = value;
+        /* One function stands for all of its module's: the largest need is met. */
+        if (value > function->shared)
+            function->shared = value;
         pthread_mutex_unlock(&fake_books.lock);
     }
     return result;

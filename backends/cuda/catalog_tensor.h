@@ -1,0 +1,100 @@
+/* Rows of the kernels on the matrix units and of the wide decode, by the lists that define them. */
+#ifndef LATTN_CUDA_CATALOG_TENSOR_H
+#define LATTN_CUDA_CATALOG_TENSOR_H
+
+#include "backends/cuda/kernels/tensor_list.h"
+
+extern const unsigned char lattn_cuda_image_hopper_bf16[];
+extern const unsigned char lattn_cuda_image_tensor_bf16[];
+extern const unsigned char lattn_cuda_image_tensor_f16[];
+extern const unsigned char lattn_cuda_image_tensor_tf32[];
+extern const unsigned char lattn_cuda_image_tensor_f32[];
+extern const unsigned char lattn_cuda_image_decode_wide[];
+
+#define TYPES_bf16 LATTN_TYPES_BF16
+#define TYPES_f16 LATTN_TYPES_F16
+#define TYPES_tf32 LATTN_TYPES_F32
+#define TYPES_f32 LATTN_TYPES_F32
+#define SIZE_bf16 2
+#define SIZE_f16 2
+#define SIZE_tf32 4
+#define SIZE_f32 4
+#define NEEDS_bf16 0
+#define NEEDS_f16 0
+#define NEEDS_tf32 LATTN_NEEDS_TF32_ALLOWED
+#define NEEDS_f32 0
+#define PASS_output LATTN_PASS_OUTPUT
+#define PASS_state LATTN_PASS_STATE
+#define CAN_output LATTN_CAN_WALK
+#define CAN_state 0
+#define NEEDS_output LATTN_NEEDS_RECURRENCE
+#define NEEDS_state 0
+
+#define TENSOR_ROW(what, kind, D, E, C, stages, fast, groups, least_e, most_e)                     \
+    {.entry = "lattn_tensor_" #what "_" #kind "_d" #D "_w" #E "_f" #fast,                          \
+     .program = lattn_cuda_image_tensor_##kind,                                                    \
+     .pass = PASS_##what,                                                                          \
+     .types = TYPES_##kind,                                                                        \
+     .d_min = 1,                                                                                   \
+     .d_max = (D),                                                                                 \
+     .e_min = (least_e),                                                                           \
+     .e_max = (most_e),                                                                            \
+     .can = CAN_##what,                                                                            \
+     .needs = NEEDS_##what | NEEDS_##kind | ((fast) ? LATTN_NEEDS_ALIGN16 : 0),                    \
+     .features = LATTN_CUDA_SM80,                                                                  \
+     .threads = 128,                                                                               \
+     .shared = LATTN_TENSOR_SHARED_##what(SIZE_##kind, D, 4 * (E), C, stages),                     \
+     .shared_total = LATTN_TENSOR_SHARED_##what(SIZE_##kind, D, 4 * (E), C, stages),               \
+     .e_tile = 4 * (E),                                                                            \
+     .groups_per_unit = (groups)},
+
+#define HOPPER_ROW(D, E, least_e, most_e)                                                          \
+    {.entry = "lattn_hopper_output_bf16_d" #D "_e" #E,                                             \
+     .program = lattn_cuda_image_hopper_bf16,                                                      \
+     .pass = LATTN_PASS_OUTPUT,                                                                    \
+     .types = LATTN_TYPES_BF16,                                                                    \
+     .d_min = 1,                                                                                   \
+     .d_max = (D),                                                                                 \
+     .e_min = (least_e),                                                                           \
+     .e_max = (most_e),                                                                            \
+     .can = LATTN_CAN_WALK,                                                                        \
+     .needs = LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_ALIGN16,                                        \
+     .features = LATTN_CUDA_SM90A,                                                                 \
+     .threads = 512,                                                                               \
+     .shared = LATTN_HOPPER_SHARED(D, E),                                                          \
+     .shared_total = LATTN_HOPPER_SHARED(D, E),                                                    \
+     .e_tile = (E),                                                                                \
+     .groups_per_unit = 1},
+
+#define DECODE_ROW(kind, along, D, groups, d_multiple, e_multiple, need, rows)                     \
+    {.entry = "lattn_decode_wide_" #kind "_" #along "_d" #D,                                       \
+     .program = lattn_cuda_image_decode_wide,                                                      \
+     .pass = LATTN_PASS_DECODE,                                                                    \
+     .types = TYPES_##kind,                                                                        \
+     .d_min = 1,                                                                                   \
+     .d_max = (D),                                                                                 \
+     .d_step = (d_multiple),                                                                       \
+     .e_min = 1,                                                                                   \
+     .e_max = LATTN_MAX_DIM,                                                                       \
+     .e_step = (e_multiple),                                                                       \
+     .needs = (need),                                                                              \
+     .features = LATTN_CUDA_SM80,                                                                  \
+     .threads = LATTN_DECODE_GROUP(D),                                                             \
+     .shared_total = LATTN_DECODE_SHARED(D, rows),                                                 \
+     .e_tile = LATTN_DECODE_COLUMNS(D),                                                            \
+     .groups_per_unit = (groups)},
+#define DECODE_ROWS(kind, D, groups)                                                               \
+    DECODE_ROW(kind, e, D, groups, 0, 4, LATTN_NEEDS_STATE_E_UNIT, LATTN_DECODE_GROUP(D) / 32)     \
+    DECODE_ROW(kind, d, D, groups, 4, 0, LATTN_NEEDS_STATE_D_UNIT, 1)
+
+#define TENSOR_ROWS                                                                                \
+    LATTN_HOPPER_LIST(HOPPER_ROW)                                                                  \
+    LATTN_TENSOR_HALF(TENSOR_ROW, bf16)                                                            \
+    LATTN_TENSOR_HALF(TENSOR_ROW, f16)                                                             \
+    LATTN_TENSOR_FLOAT(TENSOR_ROW, tf32)                                                           \
+    LATTN_TENSOR_FLOAT(TENSOR_ROW, f32)                                                            \
+    LATTN_DECODE_LIST(DECODE_ROWS, bf16)                                                           \
+    LATTN_DECODE_LIST(DECODE_ROWS, f16)                                                            \
+    LATTN_DECODE_LIST(DECODE_ROWS, f32)
+
+#endif
