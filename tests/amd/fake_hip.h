@@ -29,7 +29,7 @@ struct fake_hip {
     /* The nth call from now of `name`, or of any entry point (NULL), returns `result` and does
      * nothing else; 0 disarms. Calls that put things back (hipSetDevice to what was, restoring the
      * capture mode) never fail. `fired` says whether it happened, and disarms. */
-    void (*fail)(const char *name, int nth, int result);
+    void (*fail_at)(const char *name, int nth, int result);
     const char *(*fired)(void);
 
     /* Of this thread. */

@@ -18,24 +18,33 @@ enum { lattn_across_bytes = 2 * lattn_chunk };            /* of a row */
 enum { lattn_line_granules = 128 / lattn_granule_bytes }; /* in 32 banks */
 enum { lattn_across_granules = lattn_across_bytes / lattn_granule_bytes };
 
-/* The byte at which a granule of D elements' rows lies. Rows are whole lines. */
+/* The byte at which a granule of D elements' rows lies. Rows are whole lines; within its line, a
+ * granule's place is changed by the row's number, with its bits in such an order that the two
+ * tokens of a patch, and those of its neighbours, are apart too. */
 template <int D> struct lattn_rows {
+    LATTN_FUNCTION int key(int row)
+    {
+#ifdef LATTN_MATRIX_MFMA
+        return (row >> 1 & 1) | (row & 1) << 1 | (row >> 3 & 1) << 2 | (row >> 2 & 1) << 3;
+#else
+        return (row & 1) | (row >> 2 & 1) << 1 | (row >> 1 & 1) << 2;
+#endif
+    }
     LATTN_FUNCTION int at(int row, int granule)
     {
         return row * D * 2 + granule / lattn_line_granules * 128 +
-               (granule ^ row) % lattn_line_granules * lattn_granule_bytes;
+               (granule % lattn_line_granules ^ key(row)) * lattn_granule_bytes;
     }
 };
 
-/* Two rows make a line. Which is first changes every 8 rows, so that the columns of a transposed
- * store, 8 rows apart, meet all banks too. */
+/* Two rows make a line. Which is first changes every 8 rows, and the half of the row every 16, so
+ * that the columns of a transposed store, 8 rows apart, meet all banks too. */
 struct lattn_across {
     LATTN_FUNCTION int at(int row, int granule)
     {
         const int half = (row ^ row >> 3) & 1;
-        int place = (granule ^ row / 2) % lattn_across_granules;
-        if (lattn_across_granules == 4)
-            place ^= (row >> 4 & 1) << 1;
+        const int place = (granule ^ row / 2) % lattn_across_granules ^
+                          (row >> 4 & 1) * (lattn_across_granules / 2);
         return row / 2 * 128 + half * lattn_across_bytes + place * lattn_granule_bytes;
     }
 };
