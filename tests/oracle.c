@@ -81,7 +81,7 @@ void oracle_run(const struct oracle *a)
         if (t % every == 0) {
             memcpy(kept, state, bytes);
             kept += cells;
-            *kept_size++ = size;
+            *kept_size++ = fmax(size, norm(state, cells));
         }
         if (t % VLLM_BLOCK == 0)
             memcpy(prefix, state, bytes);
@@ -93,7 +93,7 @@ void oracle_run(const struct oracle *a)
         a->o_size[t] = fmax(typical, norm(a->o + t * a->e, a->e));
     }
     memcpy(kept, state, bytes);
-    *kept_size = size;
+    *kept_size = fmax(size, norm(state, cells));
     free(prefix);
     free(state);
 }
