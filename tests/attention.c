@@ -336,6 +336,39 @@ static void build_kept(struct attention *a)
             (p)->has_initial = (lattn_array){a->flags.base, BUFFER_GUARD};                         \
     } while (0)
 
+static void fold(void **base, uint64_t *offset)
+{
+    if (!*base)
+        return;
+    *base = (char *)*base + *offset;
+    *offset = 0;
+}
+
+/* Where a base is an address (lattn/interop.h), an offset may as well be part of it, and leave a
+ * base that is aligned to its elements and to nothing more. */
+#define FOLD_OFFSETS(p)                                                                            \
+    do {                                                                                           \
+        fold(&(p)->q.base, &(p)->q.offset);                                                        \
+        fold(&(p)->k.base, &(p)->k.offset);                                                        \
+        fold(&(p)->v.base, &(p)->v.offset);                                                        \
+        fold(&(p)->o.base, &(p)->o.offset);                                                        \
+        fold(&(p)->slopes.base, &(p)->slopes.offset);                                              \
+        fold(&(p)->has_initial.base, &(p)->has_initial.offset);                                    \
+        fold(&(p)->state_in.base, &(p)->state_in.offset);                                          \
+        fold(&(p)->state_in.slot_idx.base, &(p)->state_in.slot_idx.offset);                        \
+        fold(&(p)->state_out.base, &(p)->state_out.offset);                                        \
+        fold(&(p)->state_out.slot_idx.base, &(p)->state_out.slot_idx.offset);                      \
+    } while (0)
+
+static void fold_offsets(struct attention *a)
+{
+    FOLD_OFFSETS(&a->prefill);
+    FOLD_OFFSETS(&a->decode);
+    fold(&a->prefill.cu_seqlens.base, &a->prefill.cu_seqlens.offset);
+    fold(&a->prefill.block_states.base, &a->prefill.block_states.offset);
+    fold(&a->decode.token_states.base, &a->decode.token_states.offset);
+}
+
 void attention_build(struct attention *a, struct fixture *fixture, const struct attention_case *c)
 {
     *a = (struct attention){.fixture = fixture, .c = c, .random = random_named(c->name)};
@@ -366,6 +399,10 @@ void attention_build(struct attention *a, struct fixture *fixture, const struct 
         a->decode.token_states = a->kept.state;
     else if (c->kept)
         a->prefill.block_states = (lattn_array){a->kept_buffer.base, BUFFER_GUARD};
+    /* Negative strides reach back as far as the offset, and no farther. */
+    if (strcmp(fixture->info.backend, "opencl") != 0 && c->layout != LAYOUT_REVERSED &&
+        random_chance(&a->random, 2))
+        fold_offsets(a);
 }
 
 /* Asks for the workspace and gives exactly that much, between guards. */

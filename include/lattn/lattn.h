@@ -261,8 +261,8 @@ typedef enum lattn_precision {
 
 /* A q, k, v or o: [batch, head, token, dim] with the dims of one token adjacent. Strides count
  * elements; all three zero mean contiguous: [b, h, n, dim], or [n, h, dim] for packed sequences
- * (where stride_batch is not used). Inputs may have any strides, zero and negative ones too;
- * outputs must not overlap themselves or an input. */
+ * (where stride_batch is not used). Inputs may have any strides, zero and negative ones too (which
+ * reach back within `offset`); outputs must not overlap themselves or an input. */
 typedef struct lattn_tensor {
     void *base;
     uint64_t offset; /* bytes */
