@@ -40,6 +40,13 @@ static void add_lengths(struct case_list *list)
     c.slopes = SLOPES_ZERO;
     c.effort = TEST_SLOW;
     case_add(list, c, "n 20000, slope 0");
+    /* The rounding of a weight just below 1 adds up over its chunks, always to one side. */
+    c.heads = 4; /* so many that none is cut into segments */
+    c.d = 16;
+    c.tokens = 60000;
+    c.slopes = SLOPES_TINY;
+    c.effort = TEST_NORMAL;
+    case_add(list, c, "n 60000, slope 1e-6");
 }
 
 static void add_dims(struct case_list *list)

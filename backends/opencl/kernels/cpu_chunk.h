@@ -34,6 +34,7 @@ struct cpu_chunk {
 
 /* Powers of a head's decay, computed once. */
 struct cpu_decay {
+    float slope;
     float weight[CPU_CHUNK + 1];   /* [x] = of x steps */
     float distance[2 * CPU_CHUNK]; /* [CHUNK + j - t] = scale times that of t - j steps, j <= t */
 };
@@ -49,6 +50,7 @@ struct cpu_place {
 
 CPU_FUNCTION void cpu_decay_init(struct cpu_decay *decay, float slope, float scale)
 {
+    decay->slope = slope;
     for (int x = 0; x <= CPU_CHUNK; x++)
         decay->weight[x] = lattn_decay_weight(slope, x);
     for (int x = 0; x < 2 * CPU_CHUNK; x++)
@@ -164,19 +166,25 @@ CPU_FUNCTION void cpu_outputs(const struct cpu_chunk *chunk, const struct cpu_st
         }
 }
 
-/* S = exp(-s (tokens - back)) S + sum of k_j v_j^T, k decayed. */
+/* S = exp(-s (tokens - back)) S + sum of k_j v_j^T, k decayed. The sum is made by itself, so that
+ * a long sequence rounds at the state's size once a chunk, and not once a token. */
 CPU_FUNCTION void cpu_advance(struct cpu_state *state, const struct cpu_chunk *chunk,
                               const struct cpu_place *p, const struct cpu_decay *decay, int back,
                               int tokens)
 {
-    const float weight = decay->weight[tokens - back];
+    const int steps = tokens - back;
+    const float weight = decay->weight[steps];
+    /* Near 1 a weight's rounding, the same in each chunk, would add up; that of weight - 1 is less.
+     */
+    const bool slow = steps > 0 && weight > 0.5f;
+    const float factor = slow ? expm1(-decay->slope * (float)steps) : weight;
     for (int n = 0; n < p->e; n += CPU_COLS)
         for (int i = 0; i < p->d; i += CPU_ROWS) {
             float *s = state->panel[n / CPU_COLS] + i * CPU_COLS;
             cpu_tile c;
-            cpu_tile_load(c, s, weight);
+            cpu_tile_zero(c);
             cpu_tile_multiply(c, chunk->k + i, 1, CPU_ROW, chunk->v[n / CPU_COLS], tokens);
-            cpu_tile_store(c, s);
+            cpu_tile_add(c, s, factor, slow);
         }
 }
 

@@ -17,13 +17,18 @@ CPU_FUNCTION void cpu_tile_zero(cpu_tile c)
         c[r][0] = c[r][1] = (float16)0.0f;
 }
 
-CPU_FUNCTION void cpu_tile_load(cpu_tile c, const float *panel, float factor)
+/* panel = factor panel + c, or with `keep`, panel = panel + factor panel + c */
+CPU_FUNCTION void cpu_tile_add(cpu_tile c, float *panel, float factor, bool keep)
 {
 #pragma unroll
-    for (int r = 0; r < CPU_ROWS; r++) {
-        c[r][0] = vload16(0, panel + r * CPU_COLS) * factor;
-        c[r][1] = vload16(1, panel + r * CPU_COLS) * factor;
-    }
+    for (int r = 0; r < CPU_ROWS; r++)
+#pragma unroll
+        for (int half_row = 0; half_row < 2; half_row++) {
+            float *row = panel + r * CPU_COLS;
+            const float16 old = vload16(half_row, row);
+            const float16 sum = keep ? old + c[r][half_row] : c[r][half_row];
+            vstore16(fma((float16)factor, old, sum), half_row, row);
+        }
 }
 
 CPU_FUNCTION void cpu_tile_store(cpu_tile c, float *panel)
