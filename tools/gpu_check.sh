@@ -8,8 +8,9 @@
 #
 # Needs nvcc, Meson, ninja and gcc. Where cmocka, jansson or pkg-config are not installed, DEBS is a
 # folder of Debian packages that have them (libcmocka0 libcmocka-dev libjansson4 libjansson-dev
-# pkgconf pkgconf-bin libpkgconf3); they are unpacked beside the build, nothing is installed. Logs
-# and summary.txt go to FOLDER (build/gpu/check), COMMIT names the source where git cannot.
+# pkgconf pkgconf-bin libpkgconf3); they are unpacked beside the build, nothing is installed.
+# summary.txt, log.txt and each step's log go to FOLDER (build/gpu/check); COMMIT names the source
+# where git cannot.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -168,5 +169,15 @@ grep -q FAILED "$summary" && failed=1
     echo
     [ $failed -eq 0 ] && echo "all passed, $SECONDS s" || echo "FAILED, $SECONDS s"
 } >>"$summary"
+# What the steps printed, but for tests that passed, a quiet build, and paths and settings of this
+# machine.
+for log in "$folder"/*.log; do
+    echo "==== $(basename "$log" .log)"
+    if [ "$log" = "$folder/build.log" ]; then
+        grep -Ei 'warning|error|failed' "$log"
+    else
+        grep -Ev '^\[ +(OK|RUN) +\]|^>>>' "$log"
+    fi | sed "s|$PWD|.|g"
+done >"$folder/log.txt"
 cat "$summary"
 exit $failed

@@ -385,7 +385,7 @@ static void absent(void **state)
     (void)state;
     const char *required = getenv("LATTN_TEST_REQUIRE");
     if (required && strstr(required, "cuda"))
-        fail_msg("no CUDA device, and LATTN_TEST_REQUIRE names it");
+        fail_msg("%s", "no CUDA device, and LATTN_TEST_REQUIRE names it");
     skip();
 }
 
