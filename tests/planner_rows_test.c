@@ -137,6 +137,10 @@ static void rows_by_device(void **state)
     }
 }
 
+#define ABLE                                                                                       \
+    .pass = LATTN_PASS_OUTPUT, ANY,                                                                \
+    .can = LATTN_CAN_WALK | LATTN_CAN_WALK_KEPT | LATTN_CAN_WALK_VLLM
+
 static void walking_rows(void **state)
 {
     (void)state;
@@ -158,14 +162,16 @@ static void walking_rows(void **state)
     close_bench();
 
     static const struct lattn_kernel_row able[] = {
-        {.entry = "able",
-         .pass = LATTN_PASS_OUTPUT,
-         ANY,
-         .can = LATTN_CAN_WALK | LATTN_CAN_WALK_KEPT | LATTN_CAN_WALK_VLLM}};
-    open_bench(able, 1);
+        {.entry = "strict", ABLE, .needs = LATTN_NEEDS_RECURRENCE}, /* not for vllm's rule */
+        {.entry = "able", ABLE},
+    };
+    open_bench(able, 2);
     p.block_states.base = somewhere;
     run(&p);
     assert_launched(0, "able", 2 * 3);
+    p.decay = LATTN_DECAY_RECURRENCE;
+    run(&p);
+    assert_launched(0, "strict", 2 * 3);
     close_bench();
 }
 
