@@ -19,6 +19,11 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
 #define SIZE_f16 2
 #define SIZE_tf32 4
 #define SIZE_f32 4
+/* The least d and e: one number's rounding to 16 bits would show in fewer. */
+#define LEAST_bf16 8
+#define LEAST_f16 8
+#define LEAST_tf32 1
+#define LEAST_f32 1
 #define NEEDS_bf16 0
 #define NEEDS_f16 0
 #define NEEDS_tf32 LATTN_NEEDS_TF32_ALLOWED
@@ -35,9 +40,9 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .program = lattn_cuda_image_tensor_##kind,                                                    \
      .pass = PASS_##what,                                                                          \
      .types = TYPES_##kind,                                                                        \
-     .d_min = 1,                                                                                   \
+     .d_min = LEAST_##kind,                                                                        \
      .d_max = (D),                                                                                 \
-     .e_min = (least_e),                                                                           \
+     .e_min = LATTN_MAX_(least_e, LEAST_##kind),                                                   \
      .e_max = (most_e),                                                                            \
      .can = CAN_##what,                                                                            \
      .needs = NEEDS_##what | NEEDS_##kind | ((fast) ? LATTN_NEEDS_ALIGN16 : 0),                    \
@@ -53,9 +58,9 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .program = lattn_cuda_image_hopper_bf16,                                                      \
      .pass = LATTN_PASS_OUTPUT,                                                                    \
      .types = LATTN_TYPES_BF16,                                                                    \
-     .d_min = 1,                                                                                   \
+     .d_min = LEAST_bf16,                                                                          \
      .d_max = (D),                                                                                 \
-     .e_min = (least_e),                                                                           \
+     .e_min = LATTN_MAX_(least_e, LEAST_bf16),                                                     \
      .e_max = (most_e),                                                                            \
      .can = LATTN_CAN_WALK,                                                                        \
      .needs = LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_ALIGN16,                                        \

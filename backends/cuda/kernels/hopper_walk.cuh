@@ -278,9 +278,9 @@ template <int D, int E> struct lattn_hopper {
             o[i] *= weight[i / 2 % 2];
     }
 
-    /* S, masked, decayed and rounded, as A. */
+    /* S, masked, decayed and rounded, as A; and what rounding took from it. */
     static __device__ __forceinline__ void mask(const walk &w, const float s[C / 2], float scale,
-                                                uint32_t a[C / 16][4])
+                                                uint32_t a[C / 16][4], uint32_t rest[C / 16][4])
     {
         const float slope = w.slope;
         const float distance = lattn_opaque((float)(column_of(0) - row_of(0)));
@@ -290,8 +290,11 @@ template <int D, int E> struct lattn_hopper {
             const float first = distance + (float)(i / 4 * 8 - i / 2 % 2 * 8), next = first + 1.0f;
             const float low = s[i] * (lattn_exp2(first * slope) * scale);
             const float high = s[i + 1] * (lattn_exp2(next * slope) * scale);
-            a[i / 8][i / 2 % 4] =
-                pairs::pack(first <= 0.0f ? low : 0.0f, next <= 0.0f ? high : 0.0f);
+            const float x = first <= 0.0f ? low : 0.0f, y = next <= 0.0f ? high : 0.0f;
+            const uint32_t both = pairs::pack(x, y);
+            a[i / 8][i / 2 % 4] = both;
+            rest[i / 8][i / 2 % 4] = pairs::pack(x - pairs::value((uint16_t)both),
+                                                 y - pairs::value((uint16_t)(both >> 16)));
         }
     }
 
@@ -378,30 +381,37 @@ template <int D, int E> struct lattn_hopper {
         lattn_wgmma_commit();
     }
 
-    /* o of a chunk; `exactly` if v has what a product of matrices would spread. */
-    template <int turn, bool exactly>
+    enum { USUALLY, FIRST, EXACTLY };
+
+    /* o of a chunk; EXACTLY if v has what a product of matrices would spread, and with what
+     * rounding took from S at the FIRST, where few tokens add up to an output. */
+    template <int turn, int how>
     static __device__ __forceinline__ void output(const walk &w, int chunk, float scale,
                                                   output_tile o)
     {
         float s[C / 2];
-        uint32_t score[C / 16][4];
+        uint32_t score[C / 16][4], rest[C / 16][4];
         scores(w, chunk, s);
         lattn_barrier_wait(w.barrier.state_full(turn), chunk / 2);
         from_state(w, chunk, o);
         lattn_wgmma_wait<1>();
-        mask(w, s, scale, score);
+        mask(w, s, scale, score, rest);
         lattn_wgmma_wait<0>();
         lattn_barrier_arrive(w.barrier.state_empty(chunk % sides));
         decay_rows(w, o, scale);
-        if (exactly) {
+        if (how == EXACTLY) {
             from_chunk_exactly<turn>(w, chunk, score, o);
+            from_chunk_exactly<turn>(w, chunk, rest, o);
             return;
         }
         lattn_wgmma_fence();
 #pragma unroll
-        for (int j = 0; j < C / 16; j++)
-            lattn_wgmma<E>::multiply(o, score[j],
-                                     lattn_operand(w.v(chunk) + j * 16 * 128, C * 128));
+        for (int j = 0; j < C / 16; j++) {
+            const uint64_t v = lattn_operand(w.v(chunk) + j * 16 * 128, C * 128);
+            lattn_wgmma<E>::multiply(o, score[j], v);
+            if (how == FIRST)
+                lattn_wgmma<E>::multiply(o, rest[j], v);
+        }
         lattn_wgmma_commit();
         lattn_wgmma_wait<0>();
     }
@@ -415,9 +425,11 @@ template <int D, int E> struct lattn_hopper {
             lattn_barrier_wait(w.barrier.full(chunk % stages), chunk / stages);
             lattn_proxy_fence();
             if (v_doubtful<turn>(w, chunk))
-                output<turn, true>(w, chunk, a.scale, o);
+                output<turn, EXACTLY>(w, chunk, a.scale, o);
+            else if (chunk == 0)
+                output<turn, FIRST>(w, chunk, a.scale, o);
             else
-                output<turn, false>(w, chunk, a.scale, o);
+                output<turn, USUALLY>(w, chunk, a.scale, o);
             lattn_group_any(OUTPUT_BARRIER + turn, false);
             store(o, staging_bytes ? w.base + staging_at + turn * v_bytes : w.q(chunk),
                   o_to + (long long)chunk * C * a.o.token, a.o.token, w.rows(chunk), w.columns);

@@ -56,7 +56,7 @@ template <> struct lattn_pairs<__half> {
 template <typename T, bool is_narrow> struct lattn_half {
     typedef uint16_t element;
     typedef lattn_pairs<T> pairs;
-    static constexpr bool narrow = is_narrow, exact_sums = false;
+    static constexpr bool narrow = is_narrow, exact_sums = false, split_scores = true;
     static constexpr int type = is_narrow ? LATTN_TYPE_F16 : LATTN_TYPE_BF16;
 
     struct operand_a {
@@ -154,6 +154,10 @@ template <typename T, bool is_narrow> struct lattn_half {
     static __device__ __forceinline__ void store_pair(uint32_t at, float low, float high)
     {
         lattn_store_shared(at, pairs::pack(low, high));
+    }
+    static __device__ __forceinline__ float rest(float x)
+    {
+        return x - pairs::value((uint16_t)pairs::pack(x, 0.0f));
     }
     static __device__ __forceinline__ float load_element(uint32_t at)
     {

@@ -10,7 +10,8 @@
 
 /* Of a walk with mma.sync (tensor_walk.cuh), for elements of `size` bytes. */
 #define LATTN_TENSOR_SHARED_output(size, D, W, C, stages)                                          \
-    LATTN_MAX_((stages) * (2 * (D) + (W)) * (C) * (size) + (C) * ((C) + (W)) * (size),             \
+    LATTN_MAX_((stages) * (2 * (D) + (W)) * (C) * (size) + (C) * ((C) + (W)) * (size) +            \
+                   ((size) == 2 ? (C)*32 : 0),                                                     \
                LATTN_STATE_SHARED(D, W))
 #define LATTN_TENSOR_SHARED_state(size, D, W, C, stages)                                           \
     LATTN_MAX_((stages) * ((D) + (W)) * (C) * (size), LATTN_STATE_SHARED(D, W))

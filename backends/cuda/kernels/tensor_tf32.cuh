@@ -13,7 +13,7 @@
 
 template <bool exact> struct lattn_tf32 {
     typedef uint32_t element;
-    static constexpr bool narrow = false, exact_sums = exact;
+    static constexpr bool narrow = false, exact_sums = exact, split_scores = false;
     static constexpr int type = LATTN_TYPE_F32;
     static constexpr int parts = exact ? 2 : 1;
 
@@ -194,6 +194,10 @@ template <bool exact> struct lattn_tf32 {
     static __device__ __forceinline__ void store_pair(uint32_t at, float low, float high)
     {
         lattn_store_shared2(at, __float_as_uint(low), __float_as_uint(high));
+    }
+    static __device__ __forceinline__ float rest(float)
+    {
+        return 0.0f;
     }
     static __device__ __forceinline__ float load_element(uint32_t at)
     {

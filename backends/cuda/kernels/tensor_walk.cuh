@@ -30,7 +30,9 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
     static constexpr int stage_bytes = q_bytes + k_bytes + v_bytes;
     static constexpr int score_at = stages * stage_bytes;
     static constexpr int staging_at = score_at + C * C * size;
-    static constexpr int walk_bytes = output ? staging_at + C * width * size : score_at;
+    /* What rounding took from the 16x16 tiles on the diagonal of S. */
+    static constexpr int rest_at = staging_at + C * width * size;
+    static constexpr int walk_bytes = output ? rest_at + (P::split_scores ? C * 32 : 0) : score_at;
     static constexpr int state_bytes = lattn_state_io<D, width, LATTN_TENSOR_THREADS>::bytes;
     static constexpr int shared = walk_bytes > state_bytes ? walk_bytes : state_bytes;
 
@@ -112,8 +114,8 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
     }
 
     /* S of the chunk: each warp computes tiles of 16x16 on or below the diagonal. */
-    static __device__ __forceinline__ void scores(uint32_t to, uint32_t q, uint32_t k, float slope,
-                                                  float scale)
+    static __device__ __forceinline__ void scores(uint32_t base, uint32_t q, uint32_t k,
+                                                  float slope, float scale)
     {
         constexpr int share = C == 64 ? 4 : 1;
         static_assert(C == 16 || C == 32 || C == 64, "tiles are shared among four warps");
@@ -146,8 +148,11 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
                     const float high = c[0][n][r * 2 + 1] + c[1][n][r * 2 + 1];
                     const float w_low = lattn_exp2(first * slope) * scale;
                     const float w_high = lattn_exp2(next * slope) * scale;
-                    P::store_pair(to + at<C>(t, j), first <= 0.0f ? low * w_low : 0.0f,
-                                  next <= 0.0f ? high * w_high : 0.0f);
+                    const float x = first <= 0.0f ? low * w_low : 0.0f;
+                    const float y = next <= 0.0f ? high * w_high : 0.0f;
+                    P::store_pair(base + score_at + at<C>(t, j), x, y);
+                    if (P::split_scores && column == row)
+                        P::store_pair(base + rest_at + at<16>(t, j % 16), P::rest(x), P::rest(y));
                 }
             }
         }
@@ -218,18 +223,26 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         }
     }
 
-    /* o += S v. */
-    static __device__ __forceinline__ void from_chunk(output_tile o, uint32_t score,
+    /* o += S v. Where few tokens add up to an output, as at the start of a sequence, the rounding
+     * of S would show: there, on the diagonal, its rest is multiplied too. */
+    static __device__ __forceinline__ void from_chunk(output_tile o, uint32_t base,
                                                       const value_tile v)
     {
 #pragma unroll
         for (int m = 0; m < token_tiles; m++) {
 #pragma unroll
             for (int j = 0; j <= m; j++) {
-                const operand_a a = P::template load_scores<C / piece>(score, m * 16, j * 16);
+                const operand_a a =
+                    P::template load_scores<C / piece>(base + score_at, m * 16, j * 16);
 #pragma unroll
                 for (int n = 0; n < 2 * e_tiles; n++)
                     P::multiply(o[m][n], a, P::values_b(v[j][n / 2], n % 2));
+            }
+            if (P::split_scores) {
+                const operand_a a = P::template load_scores<16 / piece>(base + rest_at, m * 16, 0);
+#pragma unroll
+                for (int n = 0; n < 2 * e_tiles; n++)
+                    P::multiply(o[m][n], a, P::values_b(v[m][n / 2], n % 2));
             }
         }
     }
@@ -251,7 +264,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
     /* Was the doubt of the chunk's own making? A product of matrices multiplies what lies after a
      * token by zero, which an infinite or undefined v survives; and float16 has scores that are
      * too large for it. */
-    static __device__ __noinline__ bool chunk_at_fault(uint32_t score, uint32_t v)
+    static __device__ __noinline__ bool chunk_at_fault(uint32_t base, uint32_t v)
     {
         float sum = 0.0f;
         for (int j = 0; j < C; j++) {
@@ -259,7 +272,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
                 sum = fmaf(P::load_element(v + at<width>(j, warp() * E + n)), 0.0f, sum);
             for (int t = lane(); P::narrow && t < C; t += 32) {
                 if (j <= t)
-                    sum = fmaf(P::load_element(score + at<C>(t, j)), 0.0f, sum);
+                    sum = fmaf(P::load_element(base + score_at + at<C>(t, j)), 0.0f, sum);
             }
         }
         return __any_sync(0xffffffffu, sum != 0.0f);
@@ -275,7 +288,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
     }
 
     /* o += S v, term by term: nothing that lies after a token is touched for it. */
-    static __device__ __forceinline__ void from_chunk_exactly(output_tile o, uint32_t score,
+    static __device__ __forceinline__ void from_chunk_exactly(output_tile o, uint32_t base,
                                                               uint32_t q, uint32_t k, uint32_t v,
                                                               float slope, float scale)
     {
@@ -288,7 +301,9 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
                     const int t = m * 16 + lane() / 4 + r * 8;
                     if (j > t)
                         continue;
-                    float s = P::load_element(score + at<C>(t, j));
+                    float s = P::load_element(base + score_at + at<C>(t, j));
+                    if (P::split_scores && j / 16 == t / 16)
+                        s += P::load_element(base + rest_at + at<16>(t, j % 16));
                     if (P::narrow && !isfinite(s))
                         s = exact_score(q, k, t, j, slope, scale);
 #pragma unroll
@@ -469,7 +484,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
             const int length = (int)min((long long)C, segment.length - first);
             output_tile out;
             if (output) {
-                scores(base + score_at, q_tile, k_tile, slope, a.scale);
+                scores(base, q_tile, k_tile, slope, a.scale);
                 from_state(out, state, q_tile, slope, a.scale);
                 __syncthreads();
             }
@@ -481,11 +496,10 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
                     values[j][m] =
                         P::template load_values<width / piece>(v_tile, j * 16, warp() * E + m * 16);
             if (output) {
-                const uint32_t score = base + score_at;
-                from_chunk(out, score, values);
-                if (__any_sync(0xffffffffu, doubt(out) != 0.0f) && chunk_at_fault(score, v_tile)) {
+                from_chunk(out, base, values);
+                if (__any_sync(0xffffffffu, doubt(out) != 0.0f) && chunk_at_fault(base, v_tile)) {
                     from_state(out, state, q_tile, slope, a.scale);
-                    from_chunk_exactly(out, score, q_tile, k_tile, v_tile, slope, a.scale);
+                    from_chunk_exactly(out, base, q_tile, k_tile, v_tile, slope, a.scale);
                 }
                 store(out, base + staging_at, o_to + first * a.o.token, a.o.token, length, columns);
             }
