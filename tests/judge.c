@@ -27,6 +27,13 @@ double state_tolerance(const struct attention_case *c, int64_t tokens, lattn_dty
     return fmax(computed, stored == LATTN_F16 ? 6e-4 : stored == LATTN_BF16 ? 4e-3 : 0);
 }
 
+/* What rounding to the type may take from one element however small it is: half a step between its
+ * subnormal numbers, which for float16 are within reach. */
+static double rounding_floor(lattn_dtype dtype)
+{
+    return dtype == LATTN_F16 ? 0x1p-25 : 0;
+}
+
 static void fail_case(const struct attention *a, const char *what, int64_t i, int32_t head,
                       int64_t place, double error, double allowed)
 {
@@ -71,6 +78,7 @@ static void judge_output(const struct attention *a, const struct oracle *oracle,
                          int32_t head)
 {
     double allowed = output_tolerance(a->c, a->length[i]);
+    double floor = rounding_floor(a->c->dtype) * sqrt((double)a->e);
     double all_errors = 0, all_sizes = 0;
     for (int64_t t = 0; t < a->length[i]; t++) {
         const unsigned char *from = a->o_buffer.after + token_offset(a, &a->o, i, head, t);
@@ -85,12 +93,12 @@ static void judge_output(const struct attention *a, const struct oracle *oracle,
             errors += (got - wanted) * (got - wanted);
         }
         double size = oracle->o_size[t];
-        if (sqrt(errors) > LOCAL_FACTOR * allowed * size)
+        if (sqrt(errors) > LOCAL_FACTOR * allowed * size + floor)
             fail_case(a, "o", i, head, t, sqrt(errors) / size, LOCAL_FACTOR * allowed);
         all_errors += errors;
         all_sizes += size * size;
     }
-    if (sqrt(all_errors) > allowed * sqrt(all_sizes))
+    if (sqrt(all_errors) > allowed * sqrt(all_sizes) + floor * sqrt((double)a->length[i]))
         fail_case(a, "all o", i, head, 0, sqrt(all_errors / all_sizes), allowed);
 }
 
@@ -102,7 +110,8 @@ static void judge_state(const struct attention *a, const char *what, int64_t i, 
                                            int32_t, int32_t))
 {
     double allowed = state_tolerance(a->c, a->length[i], dtype);
-    double typical = size / sqrt((double)a->c->d * a->e), errors = 0;
+    double floor = rounding_floor(dtype), root = sqrt((double)a->c->d * a->e);
+    double typical = size / root, errors = 0;
     for (int32_t d = 0; d < a->c->d; d++)
         for (int32_t e = 0; e < a->e; e++) {
             double got = number_load(buffer->after + offset(a, i, head, step, d, e), dtype);
@@ -110,12 +119,12 @@ static void judge_state(const struct attention *a, const char *what, int64_t i, 
             if (!isfinite(exact))
                 continue;
             if (!isfinite(got) ||
-                fabs(got - exact) > LOCAL_FACTOR * allowed * fmax(fabs(exact), typical))
+                fabs(got - exact) > LOCAL_FACTOR * allowed * fmax(fabs(exact), typical) + floor)
                 fail_case(a, what, i, head, step * a->c->d * a->e + d * a->e + e,
                           fabs(got - exact) / fmax(fabs(exact), typical), LOCAL_FACTOR * allowed);
             errors += (got - exact) * (got - exact);
         }
-    if (sqrt(errors) > allowed * size)
+    if (sqrt(errors) > allowed * size + floor * root)
         fail_case(a, what, i, head, step, sqrt(errors) / size, allowed);
 }
 
