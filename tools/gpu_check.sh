@@ -160,6 +160,7 @@ if [ $? -eq 0 ]; then
     step "large offsets, cuda" 120 bash -c "large cuda"
     step "large offsets, opencl" 120 bash -c "large opencl"
     step "verify, golden files" 120 $lattn verify tests/golden/*.safetensors
+    step "HIP on CUDA" 200 tests/hip_on_cuda/run.sh build/hip_on_cuda
     step "host cost" 60 build/gpu/bench/host_cost cuda
     { echo; cat "$folder/devices.log"; echo; cat "$folder/host_cost.log"; } >>"$summary"
 fi
