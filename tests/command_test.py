@@ -336,6 +336,7 @@ class BadInput(Command):
                 (change(slopes=('F32', [2], [math.nan, 1])), 'tensor slopes', '[0]'),
                 (change(slopes=('F32', [2], [math.inf, 1])), 'tensor slopes', '[0]'),
                 (change(kv_history=('F32', [2, 2, 2, 3], [0] * 24)), 'kv_history', '[2, 2, 3, 2]'),
+                (problem(b=2 ** 31, h=1, n=0, d=1, e=1), 'tensor q', '2139095040'),
                 (problem(h=0), 'tensor q', 'only b and n may be 0'),
                 (problem(d=0), 'tensor q', 'only b and n may be 0'),
                 (problem(b=1, h=1, n=1, d=257), 'tensor q', 'd = 257'),

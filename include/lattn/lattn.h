@@ -316,8 +316,8 @@ typedef struct lattn_workspace {
  * not write one slot, nor one write the slot that another reads. */
 typedef struct lattn_prefill_params {
     size_t struct_size;
-    int64_t batch;      /* b >= 0 */
-    int64_t tokens;     /* n >= 0 */
+    int64_t batch;      /* b: 0 to 2139095040 */
+    int64_t tokens;     /* n: 0 to 2147483391 */
     int64_t max_tokens; /* packed: no sequence is longer; 0: tokens. A hint for speed only */
     int32_t heads;      /* h >= 1: of v, o, slopes and states */
     int32_t qk_heads;   /* of q and k: a divisor of heads; 0: heads. v head i uses q and k head
@@ -381,7 +381,7 @@ LATTN_API lattn_status lattn_prefill_describe(lattn_stream *stream,
  * accepted row of token_states as the next call's state_in. */
 typedef struct lattn_decode_params {
     size_t struct_size;
-    int64_t batch;  /* B >= 0 */
+    int64_t batch;  /* B: as in prefill */
     int32_t tokens; /* 1 to 8; 0: 1 */
     int32_t heads;  /* as in prefill, to `scale` */
     int32_t qk_heads;

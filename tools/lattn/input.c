@@ -8,7 +8,10 @@
 
 #include "dtype.h"
 
+/* What the library takes (lattn.h). */
 #define MAX_DIM 256
+#define MAX_SEQUENCES 2139095040
+#define MAX_TOKENS 2147483391
 
 /* ---- one tensor ------------------------------------------------------------------------------ */
 
@@ -138,6 +141,11 @@ static int load_tokens(struct input *input)
         return complain(EXIT_USAGE, "%s: tensor %s: %s = %" PRIu64 " must be 1 to %d", input->path,
                         wide->name, wide == q ? "d" : "e", wide->shape[3], MAX_DIM);
     }
+    if (q->shape[0] > MAX_SEQUENCES || q->shape[2] > MAX_TOKENS)
+        return complain(EXIT_USAGE,
+                        "%s: tensor q: [%" PRIu64 ", h, %" PRIu64 ", d] must have at most %d "
+                        "sequences of %d tokens",
+                        input->path, q->shape[0], q->shape[2], MAX_SEQUENCES, MAX_TOKENS);
     if (v->shape[1] > INT32_MAX || q->shape[1] > v->shape[1] || v->shape[1] % q->shape[1] != 0)
         return complain(EXIT_USAGE,
                         "%s: tensor v: its %" PRIu64 " heads must be a multiple of the %" PRIu64

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,23 +175,37 @@ static void sync_folder(const char *path)
     }
 }
 
+/* A new file in the target's folder, named in `unfinished` before a signal can end the program. */
+static int create_unfinished(const char *folder)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    char name[sizeof(unfinished)];
+    snprintf(name, sizeof(name), "%s/.lattn.XXXXXX", folder);
+    int descriptor = mkstemp(name);
+    int failure = errno;
+    if (descriptor >= 0)
+        strcpy(unfinished, name);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = failure;
+    return descriptor;
+}
+
 static bool replace(const struct target *target, const char *header,
                     const struct safetensors_output *tensors, size_t count,
                     struct safetensors_error *error)
 {
-    char temporary[sizeof(unfinished)];
-    snprintf(temporary, sizeof(temporary), "%s/.lattn.XXXXXX", target->folder);
-    int descriptor = mkstemp(temporary);
+    int descriptor = create_unfinished(target->folder);
     if (descriptor < 0)
         return safetensors_fail(error, "%s", strerror(errno));
-    strcpy(unfinished, temporary);
     bool good = write_content(descriptor, header, target->mode, tensors, count, error);
     if (close(descriptor) != 0 && good)
         good = safetensors_fail(error, "%s", strerror(errno));
-    if (good && rename(temporary, target->path) != 0)
+    if (good && rename(unfinished, target->path) != 0)
         good = safetensors_fail(error, "%s", strerror(errno));
     if (!good)
-        unlink(temporary);
+        unlink(unfinished);
     unfinished[0] = '\0';
     if (good)
         sync_folder(target->folder);
