@@ -117,6 +117,7 @@ typedef struct lattn_context_params {
     lattn_allocator allocator; /* alloc NULL: malloc and free */
     const char *cache_dir;     /* where device programs are cached; NULL: the user's cache folder
                                   ($XDG_CACHE_HOME, else $HOME/.cache, then lattn/); "": no cache.
+                                  Drivers that keep such a cache themselves are left to it.
                                   Copied. */
     const char *backends; /* only these, comma-separated, e.g. "reference"; NULL: all. Copied. */
 } lattn_context_params;
