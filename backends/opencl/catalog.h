@@ -14,8 +14,6 @@ struct lattn_opencl_program {
 
 /* lattn_kernel_row.features of this backend. */
 #define LATTN_OPENCL_FEATURE_CPU 1u /* a CPU whose driver keeps explicit vectors */
-/* NVIDIA's driver (inline PTX), compute capability 8.0 or later. */
-#define LATTN_OPENCL_FEATURE_NVIDIA_SM80 2u
 
 /* A kernel takes the LATTN_MEM_COUNT memories as global pointers, then struct lattn_args by value,
  * then, in a row whose `shared` is not 0, a local pointer to that many bytes. */

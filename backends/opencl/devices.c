@@ -262,9 +262,6 @@ lattn_status lattn_opencl_device_caps(const struct lattn_opencl_api *cl, cl_devi
     if ((type & LATTN_CL_DEVICE_TYPE_CPU) &&
         get_uint(cl, device, LATTN_CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) >= 4)
         caps->features |= LATTN_OPENCL_FEATURE_CPU;
-    if (is_nvidia(cl, device) &&
-        get_uint(cl, device, LATTN_CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) >= 8)
-        caps->features |= LATTN_OPENCL_FEATURE_NVIDIA_SM80;
     /* The device's own limits. What a kernel says of itself (CL_KERNEL_WORK_GROUP_SIZE) is a hint
      * on some drivers: Mesa's says 32 and runs 1024. */
     size_t most = threads < sizes[0] ? threads : sizes[0];
