@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import resource
 import signal
 import struct
@@ -101,8 +102,11 @@ class Command(unittest.TestCase):
         self.input, self.output = self.path / 'in', self.path / 'out'
 
     def lattn(self, *args, **options):
-        return subprocess.run([LATTN, *map(str, args)], capture_output=True, text=True, timeout=60,
-                              **options)
+        result = subprocess.run([LATTN, *map(str, args)], capture_output=True, text=True,
+                                timeout=60, **options)
+        # AddressSanitizer, in a build with it, has a word of its own on memory that there is not.
+        result.stderr = re.sub(r'==\d+==WARNING: AddressSanitizer[^\n]*\n', '', result.stderr)
+        return result
 
     def good(self, *args):
         result = self.lattn(*args)
@@ -421,9 +425,8 @@ class Output(Command):
                                        stderr=subprocess.DEVNULL)
             time.sleep(delay)
             command.send_signal(signal.SIGTERM)
-            if command.wait() == -signal.SIGTERM:
-                self.assertEqual(self.output.read_text(), 'precious')
-            else:
+            command.wait()
+            if self.output.read_bytes() != b'precious':
                 self.assertEqual(load(self.output)['o'][1], [1, 1, 60000, 1])
             self.assertEqual(sorted(os.listdir(self.path)), ['in', 'out'])
 
