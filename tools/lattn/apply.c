@@ -1,5 +1,7 @@
 #include "apply.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +77,18 @@ static int write_outputs(const struct options *options, const struct input *inpu
     return EXIT_DONE;
 }
 
+/* What was done, in a line. */
+static void tell(const struct options *options, const struct call *call,
+                 const lattn_device_info *info, const struct apply_output *outputs, int count)
+{
+    printf("%s:%d (%s): %s of %" PRId64 " x %d heads x %" PRId64 " tokens, d %d, e %d, %s; wrote ",
+           info->backend, info->ordinal, info->name, call_operation_name(call->operation),
+           call->batch, call->heads, call->tokens, call->d, call->e, dtype_name(call->dtype));
+    for (int i = 0; i < count; i++)
+        printf("%s%s", i ? ", " : "", outputs[i].name);
+    printf(" to %s\n", options->output);
+}
+
 static int apply(const struct options *options, struct input *input, apply_outputs_fn list_outputs)
 {
     struct apply_output outputs[APPLY_MAX_OUTPUTS];
@@ -90,6 +104,8 @@ static int apply(const struct options *options, struct input *input, apply_outpu
         end = run_on_device(options, input, &arrays, &info);
     if (end == EXIT_DONE)
         end = write_outputs(options, input, &arrays, &info, outputs, count);
+    if (end == EXIT_DONE)
+        tell(options, &input->call, &info, outputs, count);
     for (int i = 0; i < count; i++)
         free(arrays.output[outputs[i].part]);
     return end;
