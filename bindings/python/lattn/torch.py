@@ -37,8 +37,8 @@ def _check_qkv(q, k, v):
     if not isinstance(q, torch.Tensor):
         raise TypeError(f'q is a {type(q).__name__}: must be a torch.Tensor')
     device, dtypes = q.device, (q.dtype,)
-    if device.type not in ('cuda', 'cpu'):
-        raise ValueError(f'q.device = {device}: must be a CUDA, ROCm or CPU device')
+    if device.type not in ('cuda', 'cpu', 'meta'):
+        raise ValueError(f'q.device = {device}: must be a CUDA, ROCm, CPU or meta device')
     _check('q', q, device, _DTYPES)
     _check('k', k, device, dtypes)
     _check('v', v, device, dtypes)
@@ -49,6 +49,11 @@ def _check_slopes(slopes, device, heads):
     _check('slopes', slopes, device, (torch.float32,))
     if slopes.numel() != heads:
         raise ValueError(f'slopes has {slopes.numel()} values: must have one for each of {heads} heads')
+
+
+def _check_scale(scale):
+    if not isinstance(scale, (float, int, torch.SymFloat)):
+        raise TypeError(f'scale is a {type(scale).__name__}: must be a number')
 
 
 # ---- from tensors to the C side ------------------------------------------------------------------
@@ -189,12 +194,12 @@ def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay
         check_shape('v', v.shape, (b, None, n, None))
     check_heads(h, qk_heads)
     _check_slopes(ed, device, h)
+    _check_scale(scale)
     if kv_history is not None:
         _check('kv_history', kv_history, device, _DTYPES)
         check_shape('kv_history', kv_history.shape, (b, h, d, e))
-    return _ops.prefill.default(q, k, v, ed.contiguous(), kv_history,
-                                   choice('decay', decay, DECAYS),
-                                   choice('precision', precision, PRECISIONS), scale)
+    return _ops.prefill.default(q, k, v, ed.contiguous(), kv_history, choice('decay', decay, DECAYS),
+                                choice('precision', precision, PRECISIONS), scale)
 
 
 def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0):
@@ -221,8 +226,9 @@ def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0
     _check_slopes(slope_rate, device, h)
     _check('slot_idx', slot_idx, device, _INDEXES)
     check_shape('slot_idx', slot_idx.shape, (b,))
+    _check_scale(scale)
     return _ops.decode.default(q, k, v, kv_caches, slope_rate.contiguous(),
-                                  slot_idx.contiguous(), scale)
+                               slot_idx.contiguous(), scale)
 
 
 def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_indices,
@@ -256,6 +262,9 @@ def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_in
         _check('has_initial_state', has_initial_state, device, (torch.bool, torch.uint8))
         check_shape('has_initial_state', has_initial_state.shape, state_indices.shape)
         has_initial_state = has_initial_state.contiguous()
+    if not isinstance(max_query_len, (int, torch.SymInt)):
+        raise TypeError(f'max_query_len is a {type(max_query_len).__name__}: must be an int')
+    _check_scale(scale)
     return _ops.prefill_packed.default(
         q, k, v, ed.contiguous(), kv_caches, query_start_loc.contiguous(),
         state_indices.contiguous(), has_initial_state, max_query_len, choice('decay', decay, DECAYS),

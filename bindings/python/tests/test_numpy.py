@@ -61,3 +61,28 @@ def test_errors_carry_the_message():
 def test_devices_end_with_the_reference():
     last = lattn.devices()[-1]
     assert last.backend == 'reference' and last.usable
+
+
+class Dlpack:
+    """An array that only speaks DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_dlpack():
+    q, k, v, slopes = random(1, 2, 5, 8), random(1, 2, 5, 8), random(1, 2, 5, 8), numpy.zeros(2, 'float32')
+    wanted = lattn.numpy.lightning_attention(q, k, v, slopes, backend='reference')
+    found = lattn.numpy.lightning_attention(*map(Dlpack, (q, k, v, slopes)), backend='reference')
+    assert all((a == b).all() for a, b in zip(found, wanted))
+    with pytest.raises(TypeError, match='q is a list: must be an array'):
+        lattn.numpy.lightning_attention([1.0], k, v, slopes)
+    with pytest.raises(TypeError, match='kv_caches must be a writable numpy.ndarray'):
+        lattn.numpy.linear_decode_forward(q[:, :, :1], k[:, :, :1], v[:, :, :1],
+                                          Dlpack(random(1, 2, 8, 8)), slopes, numpy.zeros(1, 'int32'))
