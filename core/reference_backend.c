@@ -1,6 +1,7 @@
 /* The reference as a backend: host memory, no queue, each launch done when it returns. */
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backend.h"
 #include "error.h"
@@ -41,19 +42,36 @@ static const struct lattn_kernel_row rows[] = {
     ROW("reference_decode_bf16", &decode_kernels[2], LATTN_PASS_DECODE, LATTN_TYPES_BF16),
 };
 
-static const lattn_device_info the_device = {
-    .struct_size = sizeof(lattn_device_info),
-    .backend = "reference",
-    .kind = LATTN_DEVICE_CPU,
-    .name = "float64 reference",
-    .driver = "built in",
-    .compute_units = 1,
-};
+/* The machine's memory; 0 if unknown. An allocator of a system that overcommits refuses nothing, and
+ * touching what is not there ends the process. */
+static uint64_t memory_size(void)
+{
+#ifdef _SC_PHYS_PAGES
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0)
+        return (uint64_t)pages * (uint64_t)page;
+#endif
+    return 0;
+}
+
+static lattn_device_info describe(void)
+{
+    return (lattn_device_info){
+        .struct_size = sizeof(lattn_device_info),
+        .backend = "reference",
+        .kind = LATTN_DEVICE_CPU,
+        .name = "float64 reference",
+        .driver = "built in",
+        .memory = memory_size(),
+        .compute_units = 1,
+    };
+}
 
 static lattn_status reference_probe(const struct lattn_env *env, lattn_found_fn found, void *user)
 {
     (void)env;
-    return found(user, &the_device, 0);
+    const lattn_device_info info = describe();
+    return found(user, &info, 0);
 }
 
 static lattn_status reference_open(const struct lattn_env *env, int32_t ordinal,
@@ -62,8 +80,11 @@ static lattn_status reference_open(const struct lattn_env *env, int32_t ordinal,
 {
     (void)ordinal;
     if (native)
-        *info = the_device;
-    *caps = (struct lattn_caps){.max_threads = 1, .compute_units = 1, .max_groups = INT64_MAX};
+        *info = describe();
+    *caps = (struct lattn_caps){.max_threads = 1,
+                                .compute_units = 1,
+                                .max_groups = INT64_MAX,
+                                .max_memory = memory_size()};
     *device = (void *)(uintptr_t)env;
     return LATTN_OK;
 }

@@ -311,6 +311,13 @@ static void memory(void **state)
     assert_ok(lattn_memory_download(api->stream, NULL, NULL, 0, 0));
     assert_ok(lattn_memory_fill(api->stream, NULL, 0, 0, 0));
     lattn_memory_free(api->device, base);
+    /* More than the machine has, which no allocator needs to be asked for. */
+    lattn_device_info info = LATTN_DEVICE_INFO_INIT;
+    assert_ok(lattn_device_info_of(api->device, &info));
+    assert_true(info.memory > 0);
+    assert_status(lattn_memory_alloc(api->device, info.memory + 1, &base),
+                  LATTN_ERROR_DEVICE_MEMORY, "largest memory");
+    assert_null(base);
     /* More than there can be. */
     lattn_status status = lattn_memory_alloc(api->device, UINT64_MAX / 2, &base);
     assert_true(status == LATTN_ERROR_OUT_OF_MEMORY || status == LATTN_ERROR_DEVICE_MEMORY);

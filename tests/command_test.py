@@ -182,6 +182,15 @@ class Usage(Command):
     def test_more_memory_than_there_is_is_status_1(self):
         self.bad(1, 'bench', *REFERENCE, '--shape', '10000,1000000,1000000,64,64', says='MEMORY')
 
+    def test_arrays_that_fit_one_by_one_and_not_together_are_refused(self):
+        tokens = int(0.4 * self.memory()) // (4 * 256 * 16)
+        self.bad(1, 'bench', *REFERENCE, '--shape', f'1,16,{tokens},256,256', '--dtype', 'f32',
+                 says='largest memory')
+
+    def memory(self):
+        return next(row['memory'] for row in json.loads(self.good('devices', '--json'))
+                    if row['backend'] == 'reference')
+
     def test_a_call_that_breaks_a_rule_is_refused_before_it_gets_memory(self):
         for op, shape, says in [
                 ('decode', '1,8,2000000000,256,256', 'tokens = 2000000000'),

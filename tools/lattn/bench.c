@@ -162,6 +162,8 @@ static lattn_status measure(struct bench *bench, const struct call *call)
     lattn_stream *stream = bench->session.stream;
     /* A call that cannot be made is told before anything long is done. */
     lattn_status status = call_prepare(stream, call);
+    if (status == LATTN_OK)
+        status = session_room(&bench->session, call, NULL);
     if (status == LATTN_OK && bench->copy_rate == 0)
         status = measure_copy(bench);
     if (status == LATTN_OK)

@@ -47,6 +47,35 @@ void session_close(struct session *session)
     lattn_device_close(session->device);
 }
 
+/* On the device; and on a CPU, whose memory is the machine's, on the host too. */
+static uint64_t total_bytes(const struct session *session, const struct call *call,
+                            const struct host_arrays *arrays)
+{
+    uint64_t total = 0;
+    for (int part = 0; part < CALL_WORKSPACE; part++) {
+        const uint64_t bytes = call_bytes(call, (enum call_part)part);
+        int copies = 1;
+        if (arrays && session->info.kind == LATTN_DEVICE_CPU)
+            copies += (arrays->input[part] != NULL) + (arrays->output[part] != NULL);
+        for (int i = 0; i < copies; i++)
+            total = bytes > UINT64_MAX - total ? UINT64_MAX : total + bytes;
+    }
+    return total;
+}
+
+lattn_status session_room(struct session *session, const struct call *call,
+                          const struct host_arrays *arrays)
+{
+    const uint64_t bytes = total_bytes(session, call, arrays);
+    void *base;
+    if (session->info.memory == 0 || bytes <= session->info.memory)
+        return LATTN_OK;
+    /* The library's refusal of it all says what there is. */
+    lattn_status status = lattn_memory_alloc(session->device, bytes, &base);
+    lattn_memory_free(session->device, base);
+    return status;
+}
+
 static bool is_output(enum call_part part)
 {
     return part == CALL_O || part == CALL_STATE_OUT || part == CALL_KEPT;
@@ -93,6 +122,8 @@ lattn_status session_run(struct session *session, const struct call *call,
 {
     struct call_memory memory = {0};
     lattn_status status = call_prepare(session->stream, call);
+    if (status == LATTN_OK)
+        status = session_room(session, call, arrays);
     if (status == LATTN_OK)
         status = place(session, call, arrays, &memory);
     if (status == LATTN_OK)

@@ -32,6 +32,12 @@ struct host_arrays {
     void *output[CALL_PARTS];
 };
 
+/* Whether there is room for all arrays of a call, before any is allocated: they may fit one by one,
+ * and a system that overcommits gives out what it does not have. `arrays` are those that the host
+ * has already, or NULL. */
+lattn_status session_room(struct session *session, const struct call *call,
+                          const struct host_arrays *arrays);
+
 /* Does the whole of a call: memory, copies, launch. Outputs hold NaN wherever the device wrote
  * nothing. */
 lattn_status session_run(struct session *session, const struct call *call,
