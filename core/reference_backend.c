@@ -42,8 +42,8 @@ static const struct lattn_kernel_row rows[] = {
     ROW("reference_decode_bf16", &decode_kernels[2], LATTN_PASS_DECODE, LATTN_TYPES_BF16),
 };
 
-/* The machine's memory; 0 if unknown. An allocator of a system that overcommits refuses nothing, and
- * touching what is not there ends the process. */
+/* The machine's memory; 0 if unknown. An allocator of a system that overcommits refuses nothing,
+ * and touching what is not there ends the process. */
 static uint64_t memory_size(void)
 {
 #ifdef _SC_PHYS_PAGES
@@ -81,10 +81,8 @@ static lattn_status reference_open(const struct lattn_env *env, int32_t ordinal,
     (void)ordinal;
     if (native)
         *info = describe();
-    *caps = (struct lattn_caps){.max_threads = 1,
-                                .compute_units = 1,
-                                .max_groups = INT64_MAX,
-                                .max_memory = memory_size()};
+    *caps = (struct lattn_caps){
+        .max_threads = 1, .compute_units = 1, .max_groups = INT64_MAX, .max_memory = memory_size()};
     *device = (void *)(uintptr_t)env;
     return LATTN_OK;
 }
