@@ -15,9 +15,12 @@ trap 'rm -rf "$scratch"' EXIT
 
 # build SOURCE NAME: the library with debug information, which is what abidiff reads.
 build() {
-    meson setup "$scratch/$2" "$1" -Dbuildtype=debug -Dtests=disabled -Dcommand=disabled \
-        -Dcuda=disabled -Dhip=disabled >/dev/null
-    meson compile -C "$scratch/$2" lattn:shared_library >/dev/null
+    { meson setup "$scratch/$2" "$1" -Dbuildtype=debug -Dtests=disabled -Dcommand=disabled \
+        -Dcuda=disabled -Dhip=disabled &&
+        meson compile -C "$scratch/$2" lattn:shared_library; } >"$scratch/log" || {
+        cat "$scratch/log" >&2
+        exit 1
+    }
 }
 mkdir "$scratch/source"
 git archive "$release" | tar -x -C "$scratch/source"
