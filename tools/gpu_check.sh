@@ -1,25 +1,28 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, on a bare machine: builds with all backends, runs the suite on
 # CUDA and on every OpenCL device, CUDA graphs, memory beyond 2^31 elements, compute-sanitizer over
-# the short suite, the golden files, and the host cost of a call. Prints one summary; exit status 1
-# if anything in it failed.
+# the short suite, the golden files, the examples, the Python package on CUDA tensors, and the host
+# cost of a call. Prints one summary; exit status 1 if anything in it failed.
 #
-#     tools/gpu_check.sh [-o FOLDER] [-p DEBS] [-c COMMIT]
+#     tools/gpu_check.sh [-o FOLDER] [-p DEBS] [-c COMMIT] [-t TESTS]
 #
 # Needs nvcc, Meson, ninja and gcc. Where cmocka, jansson or pkg-config are not installed, DEBS is a
 # folder of Debian packages that have them (libcmocka0 libcmocka-dev libjansson4 libjansson-dev
 # pkgconf pkgconf-bin libpkgconf3); they are unpacked beside the build, nothing is installed.
+# The Python steps need Python's headers, torch and pytest, and are left out without them. TESTS is a
+# folder with test files of other projects, for tools/public_tests.py.
 # summary.txt, log.txt and each step's log go to FOLDER (build/gpu/check); COMMIT names the source
 # where git cannot.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-folder=build/gpu/check debs= commit=$(git describe --always --dirty 2>/dev/null)
-while getopts o:p:c: option; do
+folder=build/gpu/check debs= public= commit=$(git describe --always --dirty 2>/dev/null)
+while getopts o:p:c:t: option; do
     case $option in
     o) folder=$OPTARG ;;
     p) debs=$OPTARG ;;
     c) commit=$OPTARG ;;
+    t) public=$(realpath "$OPTARG") ;;
     *) exit 2 ;;
     esac
 done
@@ -48,9 +51,11 @@ count() {
     awk '/^\[ +OK \]/ { ok++ } /^\[  SKIPPED \] / && !/test\(s\)/ { skipped++ }
          /^\[  FAILED  \] / && !/test\(s\)/ { bad++ }
          /^(Ok|Fail|Skipped): / { sub(/ +/, " "); meson = meson $0 " " }
+         /^[0-9]+ (passed|failed).* in [0-9.]+s/ || / comparisons, the largest error / {
+             sub(/ in [0-9.]+s.*/, ""); python = python (python ? "; " : "") $0 }
          /ERROR SUMMARY:|RACECHECK SUMMARY:/ { sub(/^=+ /, ""); last = last $0 "; " }
          END { if (ok) printf "%d tests ok, %d skipped, %d failed", ok, skipped / 2, bad / 2
-               printf "%s", meson
+               printf "%s%s", meson, python
                if (last) printf "; %s", substr(last, 1, length(last) - 2) }' "$1"
 }
 
@@ -99,7 +104,7 @@ export LATTN_TEST_REQUIRE=cuda,opencl
 
 build() {
     [ -d build/gpu/meson-info ] || meson setup build/gpu -Dtests=enabled -Dcommand=enabled -Dcuda=enabled \
-        -Dopencl=enabled || return
+        -Dopencl=enabled -Dpython=auto || return
     ninja -C build/gpu
 }
 
@@ -140,16 +145,23 @@ large() { # BACKEND
     LATTN_TEST_BACKEND=$1 LATTN_TEST_SLOW=1 $tests/large_test
 }
 
-export -f build suite device_tests sanitize large
-export tests lattn folder
+# The package as it would be installed, in front of whatever Python has.
+python() {
+    [ -d build/gpu/python ] ||
+        DESTDIR=$PWD/build/gpu/python meson install -C build/gpu --no-rebuild --tags python-runtime || return
+    PYTHONPATH=$(dirname "$(dirname "$(find "$PWD/build/gpu/python" -name '_lattn.*')")") python3 "$@"
+}
+
+export -f build python suite device_tests sanitize large
+export tests lattn folder public
 
 step "build" 300 bash -c build
 if [ $? -eq 0 ]; then
     step "devices" 60 $lattn devices
     # Side by side, the long ones first: the machine has many cores, and the device is shared.
     step "suite, opencl" 240 bash -c "suite opencl" &
-    step "other tests" 240 meson test -C build/gpu --no-rebuild --no-suite device --print-errorlogs \
-        --timeout-multiplier 5 &
+    step "other tests" 240 meson test -C build/gpu --no-rebuild --no-suite device --no-suite examples \
+        --print-errorlogs --timeout-multiplier 5 &
     step "suite, cuda" 240 bash -c "suite cuda" &
     for tool in memcheck racecheck initcheck; do
         step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
@@ -160,9 +172,20 @@ if [ $? -eq 0 ]; then
     step "large offsets, cuda" 120 bash -c "large cuda"
     step "large offsets, opencl" 120 bash -c "large opencl"
     step "verify, golden files" 120 $lattn verify tests/golden/*.safetensors
+    step "examples" 60 meson test -C build/gpu --no-rebuild --suite examples --print-errorlogs
+    if compgen -G 'build/gpu/bindings/python/_lattn.*.so' >/dev/null && python3 -c 'import torch, pytest'; then
+        step "python on cuda" 120 bash -c "python -m pytest -q -p no:cacheprovider bindings/python/tests"
+        [ -z "$public" ] || step "python, public tests" 120 bash -c \
+            'python tools/public_tests.py --device cuda "$public"/*.py'
+        step "python overhead" 60 bash -c "python bench/python_overhead.py cuda"
+    else
+        echo "python: left out, no torch, pytest or headers" >>"$summary"
+    fi
     step "HIP on CUDA" 200 tests/hip_on_cuda/run.sh build/hip_on_cuda
     step "host cost" 60 build/gpu/bench/host_cost cuda
-    { echo; cat "$folder/devices.log"; echo; cat "$folder/host_cost.log"; } >>"$summary"
+    for name in devices host_cost python_overhead; do
+        [ -e "$folder/$name.log" ] && { echo; cat "$folder/$name.log"; } >>"$summary"
+    done
 fi
 
 grep -q FAILED "$summary" && failed=1
