@@ -153,6 +153,20 @@ class Fla:
         return run
 
 
+class FlaFused(Fla):
+    """fused_chunk_simple_gla: one kernel, of which the autotuner asks anew for every number of heads
+    and head size, which takes too long for the sweep."""
+    name = 'fla fused'
+
+    def __init__(self):
+        super().__init__()
+        from fla.ops.simple_gla import fused_chunk_simple_gla
+        self.version, self.chunk = '', fused_chunk_simple_gla
+
+    def refuses(self, shape):
+        return 'prefill of the table only' if shape.op == 'decode' or shape.part == 'sweep' else ''
+
+
 class Kittens:
     """ThunderKittens' linear_attention, in a shared library that the user has built around it:
 
@@ -192,12 +206,12 @@ class Kittens:
 
 
 def find(options):
-    """Those that are wanted and here, ours first, and a line for each that is not here."""
-    makers = {'lattn': Lattn, 'source': lambda: Source(options.source), 'fla': Fla,
+    """Those that are wanted and here, ours first, and words for each that is not here."""
+    makers = {'lattn': Lattn, 'source': lambda: Source(options.source), 'fla': Fla, 'fla fused': FlaFused,
               'kittens': lambda: Kittens(options.kittens)}
     found, missing = [], []
     for name, make in makers.items():
-        if name not in options.only.split(','):
+        if name.split()[0] not in options.only.split(','):
             continue
         try:
             found.append(make())
