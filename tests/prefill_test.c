@@ -76,6 +76,25 @@ static void add_dims(struct case_list *list)
     }
 }
 
+/* Where few tokens add up to an output, no rounding on the way to it is averaged away. */
+static void add_short(struct case_list *list)
+{
+    static const int32_t dims[][2] = {{8, 8}, {64, 64}, {128, 8}, {128, 128}, {256, 8}};
+    for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
+        for (lattn_dtype dtype = LATTN_F16; dtype <= LATTN_BF16; dtype++)
+            for (int64_t tokens = 1; tokens <= 3; tokens++) {
+                struct attention_case c = plain;
+                c.d = dims[i][0];
+                c.e = dims[i][1];
+                c.dtype = dtype;
+                c.batch = 30;
+                c.tokens = tokens;
+                c.start = START_ZERO;
+                case_add(list, c, "short, n %d, d %d, e %d, %s", (int)tokens, (int)c.d, (int)c.e,
+                         number_name(dtype));
+            }
+}
+
 static void add_layouts(struct case_list *list)
 {
     for (enum layout layout = LAYOUT_DEFAULT; layout < LAYOUT_COUNT; layout++)
@@ -294,6 +313,7 @@ int main(int argc, char **argv)
     struct case_list list = {0};
     add_lengths(&list);
     add_dims(&list);
+    add_short(&list);
     add_layouts(&list);
     add_slopes(&list);
     add_heads(&list);

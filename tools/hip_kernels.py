@@ -26,14 +26,14 @@ def products(which, d, e):
     """Of a group, for a chunk: from the definition of the walk."""
     d_tiles, e_tiles = d // 16, e // 16
     update = 2 * d_tiles * e_tiles
-    return update if which == 'state' else 2 * update + 3 * d_tiles + 3 * e_tiles
+    return update if which == 'state' else 2 * update + 3 * d_tiles + 4 * e_tiles
 
 
 def static_products(which, d, e, waves):
     """Of a wave's code, which does either tile of scores and is not repeated."""
     d_tiles, e_tiles = d // 16, e // 16 // waves
     update = 2 * d_tiles * e_tiles
-    return update if which == 'state' else 2 * update + 2 * d_tiles + 3 * e_tiles
+    return update if which == 'state' else 2 * update + 2 * d_tiles + 4 * e_tiles
 
 
 def main():

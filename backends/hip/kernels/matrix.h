@@ -234,6 +234,22 @@ LATTN_FUNCTION lattn_operand lattn_round(int lane, const lattn_accumulator &x, f
     return lattn_operand_of(lane, pairs);
 }
 
+/* What lattn_round takes from it, rounded too; nothing where that is not finite. */
+template <typename T>
+LATTN_FUNCTION lattn_operand lattn_rest(int lane, const lattn_accumulator &x, float factor)
+{
+    lattn_u32 pairs[lattn_accumulator_size / 2];
+#pragma unroll
+    for (int i = 0; i < lattn_accumulator_size / 2; i++) {
+        const float low = x[2 * i] * factor, high = x[2 * i + 1] * factor;
+        const lattn_u32 rounded = T::pack(low, high);
+        const float low_rest = low - T::low(rounded), high_rest = high - T::high(rounded);
+        pairs[i] = T::pack(low_rest * 0.0f == 0.0f ? low_rest : 0.0f,
+                           high_rest * 0.0f == 0.0f ? high_rest : 0.0f);
+    }
+    return lattn_operand_of(lane, pairs);
+}
+
 /* The granule of an operand of lattn_operand_of that this lane stores, if all lanes store theirs:
  * inner elements from lattn_granule * (lane / 16) on. */
 LATTN_FUNCTION void lattn_own_granule(int lane, const lattn_operand &operand,

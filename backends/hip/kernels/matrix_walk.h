@@ -30,6 +30,8 @@ template <typename T, int D, int E, int waves, bool output> struct lattn_walk {
     static constexpr int q_rows_at = k_rows_at + lattn_chunk * D * 2;
     static constexpr int score_at = k_rows_at;
     static constexpr int unit_at = score_at + lattn_chunk * lattn_across_bytes;
+    /* Where the first tile of scores has its rest. */
+    static constexpr int rest_step = token_tiles - 1;
     static constexpr int shared_bytes = output ? q_rows_at + lattn_chunk * D * 2 : k_rows_at;
 
     static constexpr int d_patches = (2 * D + threads - 1) / threads; /* of a thread */
@@ -203,7 +205,10 @@ template <typename T, int D, int E, int waves, bool output> struct lattn_walk {
         return unit_of(largest);
     }
 
-    /* P^T of the wave's 16 tokens, keys down, in units of its own for each token. */
+    /* P^T of the wave's 16 tokens, keys down, in units of its own for each token. A score's
+     * rounding changes a token's whole row of v, and where few tokens add up, as at the start of a
+     * sequence, nothing averages it away: so the first 16 tokens also have what rounding took from
+     * their scores, in the place of the keys 16 to 31, which are later than they. */
     LATTN_FUNCTION float scores(int lane, lattn_operand p[token_tiles],
                                 const LATTN_LOCAL char *shared, int tile, float slope, float scale)
     {
@@ -243,6 +248,8 @@ template <typename T, int D, int E, int waves, bool output> struct lattn_walk {
 #pragma unroll
         for (int j = 0; j < token_tiles; j++)
             p[j] = lattn_round<T>(lane, sum[j], T::narrow ? 1.0f / unit : 1.0f);
+        if (tile == 0)
+            p[rest_step] = lattn_rest<T>(lane, sum[0], T::narrow ? 1.0f / unit : 1.0f);
         return unit;
     }
 
@@ -318,6 +325,11 @@ template <typename T, int D, int E, int waves, bool output> struct lattn_walk {
                     sum = T::multiply(
                         value_operand(lane, shared, m, j),
                         lattn_operand_load<lattn_across>(lane, shared + score_at, 16 * t, j), sum);
+                if (t == 0)
+                    sum = T::multiply(
+                        value_operand(lane, shared, m, 0),
+                        lattn_operand_load<lattn_across>(lane, shared + score_at, 0, rest_step),
+                        sum);
                 o[m][t] = T::narrow ? o[m][t] + sum * unit : sum;
             }
         }
@@ -366,8 +378,11 @@ template <typename T, int D, int E, int waves, bool output> struct lattn_walk {
                 const int token = 16 * t + lane % 16;
                 if (j > token)
                     continue;
-                const float p = T::low(lattn_element<lattn_across>(shared + score_at, token, j)) *
-                                score_unit(lane, shared, t);
+                float p = T::low(lattn_element<lattn_across>(shared + score_at, token, j));
+                if (t == 0)
+                    p += T::low(
+                        lattn_element<lattn_across>(shared + score_at, token, 16 * rest_step + j));
+                p *= score_unit(lane, shared, t);
 #pragma unroll
                 for (int m = 0; m < e_tiles; m++)
 #pragma unroll
