@@ -5,7 +5,11 @@ set -eu
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-"${PYTHON:-python3}" -m venv --system-site-packages "$scratch/venv"
+python=${PYTHON:-python3}
+"$python" -m venv --system-site-packages "$scratch/venv"
+# Where $python is itself of a virtual environment, its packages too.
+"$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$("$scratch/venv/bin/python" -c '
+import sysconfig; print(sysconfig.get_path("purelib"))')/outer.pth"
 "$scratch/venv/bin/pip" install --quiet --disable-pip-version-check numpy pytest . \
     --config-settings=setup-args=-Dcuda=disabled --config-settings=setup-args=-Dhip=disabled
 cp -r bindings/python/tests "$scratch/tests"

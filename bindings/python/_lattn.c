@@ -1,13 +1,10 @@
 /* The C side of the Python package: devices, streams, prefill and decode, on addresses and strides.
  * The Python side (lattn/torch.py, lattn/numpy.py) knows arrays, and checks them. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#include <lattn/lattn.h>
+#include "_lattn.h"
 
 static PyObject *error_type; /* lattn.Error */
 
-static PyObject *raise_status(lattn_status status)
+PyObject *lattn_python_raise(lattn_status status)
 {
     PyObject *pair = Py_BuildValue("(ss)", lattn_error_message(), lattn_status_name(status));
     if (pair) {
@@ -18,16 +15,6 @@ static PyObject *raise_status(lattn_status status)
 }
 
 /* ---- the device and its context -------------------------------------------------------------- */
-
-typedef struct {
-    PyObject_HEAD lattn_context *context;
-    lattn_device *device;
-} device_object;
-
-typedef struct {
-    PyObject_HEAD device_object *device;
-    lattn_stream *stream;
-} stream_object;
 
 static PyTypeObject *device_type, *stream_type;
 
@@ -75,7 +62,7 @@ static PyObject *open_device(PyObject *module, PyObject *args)
         status = lattn_device_open(object->context, index, &object->device);
     if (status) {
         Py_DECREF((PyObject *)object);
-        return raise_status(status);
+        return lattn_python_raise(status);
     }
     return (PyObject *)object;
 }
@@ -89,14 +76,14 @@ static PyObject *list_devices(PyObject *module, PyObject *none)
     lattn_context *context;
     lattn_status status = lattn_context_create(NULL, &context);
     if (status)
-        return raise_status(status);
+        return lattn_python_raise(status);
     PyObject *list = PyList_New(0);
     for (int32_t i = 0; list && i < lattn_device_count(context); i++) {
         lattn_device_info info = LATTN_DEVICE_INFO_INIT;
         PyObject *item = NULL;
         status = lattn_device_info_get(context, i, &info);
         if (status)
-            raise_status(status);
+            lattn_python_raise(status);
         else
             item = Py_BuildValue("(sissssKOs)", info.backend, info.ordinal, kinds[info.kind],
                                  info.name, info.arch, info.driver, (unsigned long long)info.memory,
@@ -129,7 +116,7 @@ static PyObject *device_stream(PyObject *self, PyObject *native)
                               : lattn_stream_adopt(device->device, address, &object->stream);
     if (status) {
         Py_DECREF((PyObject *)object);
-        return raise_status(status);
+        return lattn_python_raise(status);
     }
     return (PyObject *)object;
 }
@@ -142,7 +129,7 @@ static PyObject *device_alloc(PyObject *self, PyObject *bytes)
     if (PyErr_Occurred())
         return NULL;
     lattn_status status = lattn_memory_alloc(((device_object *)self)->device, size, &base);
-    return status ? raise_status(status) : PyLong_FromVoidPtr(base);
+    return status ? lattn_python_raise(status) : PyLong_FromVoidPtr(base);
 }
 
 static PyObject *device_free(PyObject *self, PyObject *base)
@@ -170,7 +157,7 @@ static PyObject *copy(PyObject *self, PyObject *args, int up)
                 : lattn_memory_download(stream, target, source, 0, bytes);
     Py_END_ALLOW_THREADS;
     if (status)
-        return raise_status(status);
+        return lattn_python_raise(status);
     Py_RETURN_NONE;
 }
 
@@ -348,7 +335,7 @@ static PyObject *stream_prefill(PyObject *self, PyObject *const *args, Py_ssize_
         status = lattn_prefill(stream, &params);
         Py_END_ALLOW_THREADS;
     }
-    return status ? raise_status(status) : PyLong_FromUnsignedLongLong(bytes);
+    return status ? lattn_python_raise(status) : PyLong_FromUnsignedLongLong(bytes);
 }
 
 /* batch, tokens, heads, qk_heads, d, e, dtype, precision, scale, q, k, v, o (two each), slopes,
@@ -380,12 +367,12 @@ static PyObject *stream_decode(PyObject *self, PyObject *const *args, Py_ssize_t
     lattn_stream *stream = ((stream_object *)self)->stream;
     lattn_status status = lattn_decode_prepare(stream, &params);
     if (status)
-        return raise_status(status);
+        return lattn_python_raise(status);
     Py_BEGIN_ALLOW_THREADS;
     status = lattn_decode(stream, &params);
     Py_END_ALLOW_THREADS;
     if (status)
-        return raise_status(status);
+        return lattn_python_raise(status);
     Py_RETURN_NONE;
 }
 
@@ -411,6 +398,10 @@ static PyMethodDef stream_methods[] = {
 static PyMethodDef module_methods[] = {
     {"open", open_device, METH_VARARGS, NULL},
     {"devices", list_devices, METH_NOARGS, NULL},
+    {"use_tensors", lattn_python_use_tensors, METH_VARARGS, NULL},
+    {"prefill", FAST(lattn_python_prefill), METH_FASTCALL, NULL},
+    {"prefill_packed", FAST(lattn_python_prefill_packed), METH_FASTCALL, NULL},
+    {"decode", FAST(lattn_python_decode), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,6 +6,7 @@ fake kernel, so that torch.compile traces it. None has a backward pass.
 """
 import torch
 
+from . import _lattn
 from ._common import BLOCK, DECAYS, PRECISIONS, check_heads, check_shape, choice
 from ._common import stream as _stream
 from ._lattn import Error
@@ -67,6 +68,11 @@ def _stream_of(tensor):
     return _stream(_GPU, index, native)
 
 
+def _torch_stream(*gpu):
+    """For the short way: of a GPU's number and stream, or of the CPU."""
+    return _stream(_GPU, *gpu) if gpu else _stream('reference', 0, None)
+
+
 def _inner(tensor):
     """The tensor with its last dimension adjacent and at least one stride that is not zero."""
     strides = tensor.stride()
@@ -75,7 +81,9 @@ def _inner(tensor):
     return tensor.contiguous()
 
 
-def _pool(tensor, indexes):
+def _pool(name, tensor, indexes):
+    if not any(tensor.stride()) and tensor.numel() > 1:  # to the C side: contiguous
+        raise ValueError(f'{name}.stride() is 0 in every dimension: its states overlap')
     return (tensor.data_ptr(), _DTYPES[tensor.dtype], tensor.stride(), tensor.shape[0],
             0 if indexes is None else indexes.data_ptr(),
             0 if indexes is None else _INDEXES[indexes.dtype])
@@ -108,7 +116,9 @@ def _prefill(q, k, v, slopes, kv_history, decay, precision, scale):
     h, e = v.shape[1], v.shape[3]
     o = torch.empty_like(v, memory_format=torch.contiguous_format)
     kv = q.new_empty((b, h, -(-n // BLOCK) + 1, d, e), dtype=torch.float32)
-    state_in = None if kv_history is None else _pool(kv_history, None)
+    if kv_history is not None and not any(kv_history.stride()):
+        kv_history = kv_history.contiguous()
+    state_in = None if kv_history is None else _pool('kv_history', kv_history, None)
     _run_prefill(q, (
         b, n, 0, h, qk_heads, d, e, _DTYPES[q.dtype], precision, decay, scale,
         q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
@@ -129,7 +139,7 @@ def _prefill_packed(q, k, v, slopes, kv_caches, cu_seqlens, slot_idx, has_initia
     n, qk_heads, d = q.shape
     h, e = v.shape[1], v.shape[2]
     o = torch.empty_like(v, memory_format=torch.contiguous_format)
-    pool = _pool(kv_caches, slot_idx)
+    pool = _pool('kv_caches', kv_caches, slot_idx)
     _run_prefill(q, (
         slot_idx.shape[0], n, max_tokens, h, qk_heads, d, e, _DTYPES[q.dtype], precision, decay, scale,
         q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
@@ -153,7 +163,7 @@ def _decode(q, k, v, kv_caches, slopes, slot_idx, scale):
         b, tokens, h, qk_heads, d, e, _DTYPES[q.dtype], 0, scale,
         q.data_ptr(), q.stride(), k.data_ptr(), k.stride(), v.data_ptr(), v.stride(),
         o.data_ptr(), (tokens * width, e, width), slopes.data_ptr(), 0,
-        _pool(kv_caches, slot_idx), None, None)
+        _pool('kv_caches', kv_caches, slot_idx), None, None)
     return o
 
 
@@ -171,6 +181,13 @@ for _name, _real, _fake in (('prefill', _prefill, _prefill_fake),
     torch.library.register_fake(f'lattn::{_name}', _fake, lib=_library)
 _ops = torch.ops.lattn
 
+# Where torch has DLPack's C interface (from 2.10 on), plain tensors go to the C side without the
+# dispatcher. _lattn.prefill and the like return None for what is not plain, or not right.
+_is_compiling = torch.compiler.is_compiling
+_short = hasattr(torch.Tensor, '__dlpack_c_exchange_api__') and _lattn.use_tensors(
+    torch.Tensor.__dlpack_c_exchange_api__, torch.Tensor, torch._C._len_torch_dispatch_stack,
+    torch._C._is_tracing, torch.is_grad_enabled, _torch_stream, torch.float32)
+
 
 # ---- the functions -------------------------------------------------------------------------------
 
@@ -184,6 +201,11 @@ def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay
     q and k may have fewer heads than v. decay="vllm" reproduces the source's weights.
     """
     del block_size
+    decay, precision = choice('decay', decay, DECAYS), choice('precision', precision, PRECISIONS)
+    if _short and not _is_compiling():
+        found = _lattn.prefill(q, k, v, ed, kv_history, decay, precision, scale)
+        if found is not None:
+            return found
     device = _check_qkv(q, k, v)
     if q.dim() != 4 or v.dim() != 4:
         raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [b, h, n, dim]')
@@ -198,8 +220,7 @@ def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay
     if kv_history is not None:
         _check('kv_history', kv_history, device, _DTYPES)
         check_shape('kv_history', kv_history.shape, (b, h, d, e))
-    return _ops.prefill.default(q, k, v, ed.contiguous(), kv_history, choice('decay', decay, DECAYS),
-                                choice('precision', precision, PRECISIONS), scale)
+    return _ops.prefill.default(q, k, v, ed.contiguous(), kv_history, decay, precision, scale)
 
 
 def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0):
@@ -209,6 +230,10 @@ def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0
     int64) is outside it are padding: their outputs are zero. Returns [B, h * e], or with several
     tokens [B, t, h * e].
     """
+    if _short and not _is_compiling():
+        o = _lattn.decode(q, k, v, kv_caches, slope_rate, slot_idx, scale)
+        if o is not None:
+            return o
     device = _check_qkv(q, k, v)
     if q.dim() != 4 or v.dim() != 4:
         raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [B, h, t, dim]')
@@ -240,6 +265,12 @@ def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_in
     alike; its state is row state_indices[i] of kv_caches [slots, h, d, e], read if
     has_initial_state[i] (bool; None: all) and updated in place. Returns o [n, h, e].
     """
+    decay, precision = choice('decay', decay, DECAYS), choice('precision', precision, PRECISIONS)
+    if _short and not _is_compiling():
+        o = _lattn.prefill_packed(q, k, v, ed, kv_caches, query_start_loc, state_indices,
+                                  has_initial_state, max_query_len, decay, precision, scale)
+        if o is not None:
+            return o
     device = _check_qkv(q, k, v)
     if q.dim() != 3 or v.dim() != 3:
         raise ValueError(f'q.shape = {list(q.shape)}, v.shape = {list(v.shape)}: must be [n, h, dim]')
@@ -267,5 +298,4 @@ def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_in
     _check_scale(scale)
     return _ops.prefill_packed.default(
         q, k, v, ed.contiguous(), kv_caches, query_start_loc.contiguous(),
-        state_indices.contiguous(), has_initial_state, max_query_len, choice('decay', decay, DECAYS),
-        choice('precision', precision, PRECISIONS), scale)
+        state_indices.contiguous(), has_initial_state, max_query_len, decay, precision, scale)

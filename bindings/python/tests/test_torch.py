@@ -33,6 +33,7 @@ def make(device, dtype, b=2, h=4, n=300, d=64, e=64, qk_heads=None):
     return q, k, v, torch.rand(h, device=device) / 4
 
 
+@pytest.mark.usefixtures('way')
 @pytest.mark.parametrize('device', DEVICES)
 @pytest.mark.parametrize('dtype', LIMITS)
 @pytest.mark.parametrize('history', [False, True])
@@ -54,6 +55,7 @@ def test_prefill(device, dtype, history, shape):
         assert torch.equal(state, before) and torch.equal(kv[:, :, 0], state)
 
 
+@pytest.mark.usefixtures('way')
 @pytest.mark.parametrize('device', DEVICES)
 def test_views_need_no_copy(device):
     """Heads inside, and a slice of a fused buffer."""
@@ -74,6 +76,7 @@ def test_vllm_rule_differs_only_across_blocks(device):
     assert error(theirs[:, :, 256:], ours[:, :, 256:].double()) > 1e-3
 
 
+@pytest.mark.usefixtures('way')
 @pytest.mark.parametrize('device', DEVICES)
 @pytest.mark.parametrize('dtype', LIMITS)
 @pytest.mark.parametrize('index', [torch.int32, torch.int64])
@@ -94,6 +97,7 @@ def test_decode(device, dtype, index):
     assert torch.equal(caches[untouched], before[untouched])
 
 
+@pytest.mark.usefixtures('way')
 @pytest.mark.parametrize('device', DEVICES)
 def test_packed(device):
     """Prompts, decodes and an empty sequence in one call, on slots that hold NaN where unused."""
@@ -119,6 +123,33 @@ def test_packed(device):
         if length:
             assert error(o[part].transpose(0, 1), exact[0]) <= 2e-6
         at += length
+
+
+@pytest.mark.parametrize('device', DEVICES)
+def test_states_that_lie_on_one_element(device):
+    q, k, v, slopes = make(device, torch.float32, n=3, d=8, e=8)
+    one = torch.ones(1, 1, 1, 1, device=device)
+    found = lattn.lightning_attention(q, k, v, slopes, kv_history=one.expand(2, 4, 8, 8))
+    wanted = lattn.lightning_attention(q, k, v, slopes, kv_history=torch.ones(2, 4, 8, 8, device=device))
+    assert all(torch.equal(a, b) for a, b in zip(found, wanted))
+
+
+def test_plain_tensors_go_the_short_way(monkeypatch):
+    """Where there is one, and with slopes and states as vLLM has them."""
+    if not lattn._short:
+        pytest.skip('this torch has no DLPack C interface')
+    monkeypatch.setattr(lattn, '_check_qkv', None)
+    q, k, v, slopes = make('cpu', torch.bfloat16, n=3)
+    lattn.lightning_attention(q, k, v, slopes.view(4, 1, 1), kv_history=torch.zeros(2, 4, 64, 64))
+    caches = torch.zeros(3, 4, 64, 64).transpose(2, 3)
+    lattn.linear_decode_forward(q[:, :, :1], k[:, :, :1], v[:, :, :1], caches, slopes,
+                                torch.tensor([0, 1]))
+    ends = torch.tensor([0, 1, 3], dtype=torch.int32)
+    row = [x[0].transpose(0, 1) for x in (q, k, v)]
+    lattn.lightning_attention_packed(*row, slopes, caches, ends, torch.tensor([2, -1]),
+                                     torch.tensor([True, False]))
+    with torch.inference_mode():
+        lattn.lightning_attention(q, k, v, slopes)
 
 
 @pytest.mark.parametrize('device', DEVICES)

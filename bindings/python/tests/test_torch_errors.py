@@ -70,6 +70,8 @@ BAD = [
     (decode, 'kv_caches', zeros(3, 4, 8, 8, dtype=I32), TypeError, 'kv_caches.dtype'),
     (decode, 'kv_caches', lambda device: torch.zeros(1, 4, 8, 8, device=device).expand(3, 4, 8, 8),
      lattn.Error, 'stride'),
+    (decode, 'kv_caches', lambda device: torch.zeros(1, 1, 1, 1, device=device).expand(3, 4, 8, 8),
+     ValueError, 'kv_caches.* overlap'),
     (packed, 'q', zeros(1, 5, 4, 8), ValueError, r'must be \[n, h, dim\]'),
     (packed, 'query_start_loc', zeros(3, dtype=torch.int64), TypeError,
      'query_start_loc.dtype = torch.int64: must be torch.int32'),
@@ -88,6 +90,7 @@ for function, names in ((prefill, 'k v ed kv_history'), (decode, 'kv_caches slop
         BAD.append((function, name, elsewhere(*shape), ValueError, f'{word}.device = .*: must be'))
 
 
+@pytest.mark.usefixtures('way')
 @pytest.mark.parametrize('device', DEVICES)
 @pytest.mark.parametrize('case', BAD, ids=lambda case: f'{case[0].__name__}-{case[1]}-{case[3].__name__}')
 def test_refused(device, case):
