@@ -157,6 +157,7 @@ class Usage(Command):
                 (['bench', '--dtype', 'f8'], 'bf16'),
                 (['bench', '--op', 'train'], 'decode'),
                 (['bench', 'x'], 'x'),
+                (['bench', '--sweep', '--shape', '1,2,3,4,5'], '--sweep'),
                 (['verify', '--decay', 'vllm'], '--decay'),
                 (['bench', *REFERENCE, '--shape', '1,1,16,300,64'], 'd = 300'),
                 (['bench', *REFERENCE, '--op', 'decode', '--shape', '1,1,9,64,64'], 'tokens = 9'),
@@ -518,7 +519,17 @@ class Bench(Command):
             self.assertAlmostEqual(row['gflop_s'] * row['ms'] * 1e6 / (b * h * n * operations), 1, 6)
             self.assertAlmostEqual(row['floor_ms'] * row['copy_gb_s'] * 1e6 / moved, 1, 6)
             self.assertAlmostEqual(row['time_per_floor'] * row['floor_ms'] / row['ms'], 1, 6)
+            self.assertAlmostEqual(row['ns_per_token'] * b * h * n / 1e6 / row['ms'], 1, 6)
+            self.assertFalse(row['gapless'])  # the host computes
             self.assertTrue(row['plan'])
+
+    def test_sweep(self):
+        rows = json.loads(self.good('bench', *REFERENCE, '--op', 'decode', '--sweep', '--json'))
+        sizes = [int(row['shape'].split(',')[0]) for row in rows]
+        self.assertGreater(len(sizes), 3)
+        self.assertEqual(sizes, sorted(set(sizes)))
+        self.assertEqual({row['op'] for row in rows}, {'decode'})
+        self.assertGreater(rows[-1]['ms'], rows[0]['ms'])
 
 
 if __name__ == '__main__':

@@ -6,6 +6,7 @@
 #include "options.h"
 #include "report.h"
 #include "session.h"
+#include "shapes.h"
 #include "table.h"
 #include "timing.h"
 #include "workload.h"
@@ -21,55 +22,38 @@ static const struct table_column columns[] = {
     {"spread", "spread", TABLE_RIGHT},
     {"samples", "", TABLE_JSON},
     {"turns", "", TABLE_JSON},
+    {"gapless", "", TABLE_JSON},
     {"bytes", "", TABLE_JSON},
     {"gb_s", "GB/s", TABLE_RIGHT},
     {"gflop_s", "GFLOP/s", TABLE_RIGHT},
     {"copy_gb_s", "copy GB/s", TABLE_RIGHT},
     {"floor_ms", "floor ms", TABLE_RIGHT},
     {"time_per_floor", "time/floor", TABLE_RIGHT},
+    {"ns_per_token", "ns/(b h n)", TABLE_RIGHT},
     {"plan", "", TABLE_NOTE},
     {NULL, NULL, TABLE_JSON},
 };
 
-struct shape {
-    enum call_operation operation;
-    int64_t size[5]; /* b, h, n, d, e */
-};
-
-static const struct shape gpu_shapes[] = {
-    {CALL_PREFILL, {1, 64, 4096, 128, 128}},  {CALL_PREFILL, {1, 64, 65536, 128, 128}},
-    {CALL_PREFILL, {8, 64, 2048, 128, 128}},  {CALL_PREFILL, {32, 64, 1024, 128, 128}},
-    {CALL_PREFILL, {1, 8, 131072, 128, 128}}, {CALL_PREFILL, {16, 16, 4096, 64, 64}},
-    {CALL_DECODE, {1, 64, 1, 128, 128}},      {CALL_DECODE, {16, 64, 1, 128, 128}},
-    {CALL_DECODE, {64, 64, 1, 128, 128}},     {CALL_DECODE, {256, 64, 1, 128, 128}},
-};
-
-static const struct shape cpu_shapes[] = {
-    {CALL_PREFILL, {1, 4, 1024, 128, 128}}, {CALL_PREFILL, {1, 2, 4096, 64, 64}},
-    {CALL_PREFILL, {4, 4, 256, 64, 64}},    {CALL_DECODE, {1, 8, 1, 128, 128}},
-    {CALL_DECODE, {16, 8, 1, 128, 128}},
-};
-
 /* How much of a device's memory and time a measurement takes. */
 struct effort {
-    const struct shape *shapes;
-    size_t shape_count;
     uint64_t copy_bytes;   /* of the buffer whose copy sets the floor */
     uint64_t rotate_bytes; /* more than the caches hold */
+    uint64_t gate_bytes;   /* of the copies that calls are queued behind; 0: the host makes them */
     double seconds;        /* for one row */
+    double sweep_seconds;  /* for one row of a sweep */
 };
 
 #define MIB ((uint64_t)1 << 20)
 
-static const struct effort gpu_effort = {gpu_shapes, sizeof(gpu_shapes) / sizeof(*gpu_shapes),
-                                         1024 * MIB, 512 * MIB, 0.5};
-static const struct effort cpu_effort = {cpu_shapes, sizeof(cpu_shapes) / sizeof(*cpu_shapes),
-                                         256 * MIB, 128 * MIB, 0.5};
+static const struct effort gpu_effort = {1024 * MIB, 512 * MIB, 64 * MIB, 0.5, 0.1};
+static const struct effort cpu_effort = {256 * MIB, 128 * MIB, 0, 0.5, 0.2};
 
 struct bench {
     struct session session;
     const struct effort *effort;
+    double seconds;   /* for one row */
     double copy_rate; /* bytes read and written in a millisecond; 0: not measured yet */
+    struct timing_gate gate;
     struct table *table;
 };
 
@@ -103,12 +87,17 @@ static lattn_status measure_copy(struct bench *bench)
     if (status == LATTN_OK)
         status = lattn_memory_fill(session->stream, work.from, 0, 0x5a, work.bytes);
     if (status == LATTN_OK)
-        status = timing_measure(session->stream, copy_once, &work, bench->effort->seconds, &timing);
+        status = timing_measure(session->stream, copy_once, &work, bench->seconds, NULL, &timing);
     if (status == LATTN_OK)
         bench->copy_rate = 2 * (double)work.bytes / timing.milliseconds;
     lattn_stream_synchronize(session->stream);
     lattn_memory_free(session->device, work.to);
     lattn_memory_free(session->device, work.from);
+    if (status == LATTN_OK && bench->effort->gate_bytes) {
+        bench->gate.bytes = bench->effort->gate_bytes;
+        bench->gate.milliseconds = (double)bench->gate.bytes / bench->copy_rate;
+        status = lattn_memory_alloc(session->device, bench->gate.bytes, &bench->gate.base);
+    }
     return status;
 }
 
@@ -137,19 +126,23 @@ static void add_row(struct bench *bench, const struct call *call, const struct t
     table_real(table, "%.3f", timing->spread);
     table_integer(table, timing->samples);
     table_integer(table, timing->turns);
+    table_flag(table, timing->gapless);
     table_real(table, "%.0f", bytes);
     table_real(table, "%.4g", bytes / timing->milliseconds / 1e6);
     table_real(table, "%.4g", workload_operations(call) / timing->milliseconds / 1e6);
     table_real(table, "%.4g", bench->copy_rate / 1e6);
     table_real(table, "%.4g", floor);
     table_real(table, "%.3g", timing->milliseconds / floor);
+    table_real(table, "%.4g",
+               timing->milliseconds * 1e6 / (double)call->batch / call->heads /
+                   (double)call->tokens);
     table_text(table, plan);
 }
 
 static void add_skipped(struct bench *bench, const struct call *call, const char *reason)
 {
     add_head(bench, call);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 12; i++)
         table_none(bench->table);
     table_text(bench->table, reason);
 }
@@ -172,8 +165,8 @@ static lattn_status measure(struct bench *bench, const struct call *call)
         return status;
     status = call_describe(stream, call, &workload.memory, plan, sizeof(plan));
     if (status == LATTN_OK)
-        status =
-            timing_measure(stream, workload_launch, &workload, bench->effort->seconds, &timing);
+        status = timing_measure(stream, workload_launch, &workload, bench->seconds, &bench->gate,
+                                &timing);
     if (status == LATTN_OK)
         add_row(bench, call, &timing, plan);
     workload_close(&workload);
@@ -220,10 +213,11 @@ static int run_shapes(struct bench *bench, const struct options *options)
         memcpy(shape.size, options->shape, sizeof(shape.size));
         return run_shape(bench, options, &shape);
     }
-    for (size_t i = 0; i < bench->effort->shape_count && end == EXIT_DONE; i++) {
-        const struct shape *shape = &bench->effort->shapes[i];
-        if (!options->has_operation || shape->operation == options->operation)
-            end = run_shape(bench, options, shape);
+    struct shape shapes[SHAPES_MAX];
+    const size_t count = shapes_list(bench->session.info.kind, options->sweep, shapes);
+    for (size_t i = 0; i < count && end == EXIT_DONE; i++) {
+        if (!options->has_operation || shapes[i].operation == options->operation)
+            end = run_shape(bench, options, &shapes[i]);
     }
     return end;
 }
@@ -233,9 +227,11 @@ static int run_shapes(struct bench *bench, const struct options *options)
 static int run(struct bench *bench, const struct options *options)
 {
     bench->effort = bench->session.info.kind == LATTN_DEVICE_GPU ? &gpu_effort : &cpu_effort;
+    bench->seconds = options->sweep ? bench->effort->sweep_seconds : bench->effort->seconds;
     bench->table = table_new(columns);
     int end = run_shapes(bench, options);
     progress(NULL);
+    lattn_memory_free(bench->session.device, bench->gate.base);
     if (end == EXIT_DONE && !table_print(bench->table, options->json))
         end = EXIT_FAILED;
     table_free(bench->table);
@@ -248,9 +244,11 @@ int command_bench(int argc, char **argv)
     int end;
     if (!options_parse(argc, argv, "bench",
                        OPTION_BACKEND | OPTION_DEVICE | OPTION_OPERATION | OPTION_SHAPE |
-                           OPTION_DTYPE | OPTION_PRECISION | OPTION_JSON,
+                           OPTION_DTYPE | OPTION_PRECISION | OPTION_SWEEP | OPTION_JSON,
                        &options, &end))
         return end;
+    if (options.sweep && options.has_shape)
+        return complain(EXIT_USAGE, "bench: --sweep has shapes of its own, and takes no --shape");
     if (options.file_count > 0)
         return complain(EXIT_USAGE, "bench: %s is one argument too many", options.files[0]);
     lattn_context *context;

@@ -32,7 +32,7 @@ _lattn()
             words='--backend --device --json'
             files=yes
             ;;
-        bench) words='--backend --device --op --shape --dtype --precision --json' ;;
+        bench) words='--backend --device --op --shape --sweep --dtype --precision --json' ;;
         esac
         words+=' --help'
         ;;

@@ -26,6 +26,7 @@ static const struct {
     {"op", required_argument, OPTION_OPERATION},
     {"shape", required_argument, OPTION_SHAPE},
     {"dtype", required_argument, OPTION_DTYPE},
+    {"sweep", no_argument, OPTION_SWEEP},
 };
 
 #define KNOWN (sizeof(known) / sizeof(*known))
@@ -88,6 +89,9 @@ static const char *set(struct options *options, unsigned bit, const char *value)
         return choice < 0 ? "must be f32 or tf32" : NULL;
     case OPTION_BLOCK_STATES:
         options->block_states = true;
+        return NULL;
+    case OPTION_SWEEP:
+        options->sweep = true;
         return NULL;
     case OPTION_JSON:
         options->json = true;

@@ -20,6 +20,7 @@ enum {
     OPTION_OPERATION = 128,
     OPTION_SHAPE = 256,
     OPTION_DTYPE = 512,
+    OPTION_SWEEP = 1024,
 };
 
 struct options {
@@ -28,7 +29,7 @@ struct options {
     int64_t device;      /* -1: not given */
     lattn_decay decay;
     lattn_precision precision;
-    bool block_states, json;
+    bool block_states, sweep, json;
     bool has_operation, has_shape, has_dtype;
     enum call_operation operation;
     int64_t shape[5]; /* b, h, n, d, e */

@@ -22,13 +22,15 @@ static const struct {
      "Runs every device, or that of --backend, over a table of cases, or over FILEs with expected\n"
      "results, and compares with the float64 reference. Ends with 1 if any row fails.\n"},
     {"bench",
-     "[--backend B] [--device N] [--op prefill|decode] [--shape b,h,n,d,e]\n"
+     "[--backend B] [--device N] [--op prefill|decode] [--shape b,h,n,d,e | --sweep]\n"
      "                   [--dtype f32|f16|bf16] [--precision f32|tf32] [--json]",
      "Prints device time, GB/s, GFLOP/s and time / floor, where the floor is the time to read "
      "each\n"
      "input and write each output once at the device's own copy bandwidth. In a decode shape, n "
      "is\n"
-     "the tokens of one row, 1 to 8.\n"},
+     "the tokens of one row, 1 to 8. --sweep runs over lengths and heads, to show how time "
+     "grows:\n"
+     "where it is linear, ns/(b h n) stays the same.\n"},
 };
 
 void usage_print(const char *name)
