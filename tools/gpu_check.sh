@@ -10,7 +10,7 @@
 # folder of Debian packages that have them (libcmocka0 libcmocka-dev libjansson4 libjansson-dev
 # pkgconf pkgconf-bin libpkgconf3); they are unpacked beside the build, nothing is installed.
 # The Python steps need Python's headers, torch and pytest, and are left out without them. TESTS is a
-# folder with test files of other projects, for tools/public_tests.py.
+# folder with other projects' test_*.py, for tools/public_tests.py.
 # summary.txt, log.txt and each step's log go to FOLDER (build/gpu/check); COMMIT names the source
 # where git cannot.
 set -u
@@ -176,7 +176,7 @@ if [ $? -eq 0 ]; then
     if compgen -G 'build/gpu/bindings/python/_lattn.*.so' >/dev/null && python3 -c 'import torch, pytest'; then
         step "python on cuda" 120 bash -c "python -m pytest -q -p no:cacheprovider bindings/python/tests"
         [ -z "$public" ] || step "python, public tests" 120 bash -c \
-            'python tools/public_tests.py --device cuda "$public"/*.py'
+            'python tools/public_tests.py --device cuda $(find "$public" -name "test_*.py")'
         step "python overhead" 60 bash -c "python bench/python_overhead.py cuda"
     else
         echo "python: left out, no torch, pytest or headers" >>"$summary"

@@ -3,14 +3,16 @@
 
     public_tests.py [--device cpu|cuda] FILE... [-- PYTEST-ARGUMENT...]
 
-FILE is a test file of vLLM, vllm-ascend or SGLang, as it is in their repositories; none of it is
-here. What it imports from its project is replaced by lattn.torch, its devices by --device (cuda
+FILE is a test file of vLLM, vllm-ascend, SGLang or DLBlas, as it is in their repositories (the last in a
+checkout, since its reference lies elsewhere in it); none of it is here. What it imports from its project is replaced by lattn.torch, its devices by --device (cuda
 where there is one), and its tolerances by ours: a comparison passes if the relative L2 error is at
 most 2e-6, 6e-4 or 4e-3 for inputs of float32, float16 or bfloat16. Comparisons for equality stay.
 """
 import argparse
 import functools
+import importlib.util
 import os
+import pathlib
 import sys
 import types
 
@@ -92,6 +94,34 @@ MODULES = {
     'einops': {'rearrange': lambda x, pattern: {
         'h n d -> n (h d)': lambda: x.transpose(0, 1).flatten(1)}[pattern]()},
 }
+
+
+def dlblas_decode(q, k, v, past_key_value, slope_rate, BLOCK_SIZE):
+    """DLBlas's: one state a sequence, updated in place. Its tests compare with its torch functions,
+    which follow the published model."""
+    slots = torch.arange(q.shape[0], device=q.device)
+    o = linear_decode_forward_triton(q, k, v, past_key_value, slope_rate, slots)
+    return o.view(v.shape), past_key_value
+
+
+def dlblas_prefill(q, k, v, past_key_value, slope_rate, BLOCK_SIZE):
+    o, states = prefill('recurrence')(q, k, v, slope_rate, BLOCK_SIZE, past_key_value)
+    past_key_value.copy_(states[:, :, -1])
+    return o, past_key_value
+
+
+def dlblas_modules(file, device):
+    """The modules of the checkout that the test file is of, with our functions for its kernels."""
+    path = pathlib.Path(file).resolve().parents[2] / 'dlblas' / 'kernels' / 'lightning_attn.py'
+    if not path.exists():
+        return {}
+    name = 'dlblas.kernels.lightning_attn'
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.lightning_attention_prefill_forward_triton_loop = dlblas_prefill
+    module.lightning_attention_decode_forward_triton = dlblas_decode
+    return {name: vars(module), 'dlblas.utils.device_utils': {'infer_device': lambda: device}}
 
 
 def install(modules):
@@ -178,6 +208,7 @@ class Judge:
         assert part <= 1, f'error {part * LIMITS[Inputs.dtype]:.2e}: must be {LIMITS[Inputs.dtype]}'
 
     def close(self, actual, expected, rtol=None, atol=None, **_):
+        self.comparisons += 1
         return self.error(actual, expected) <= 1
 
 
@@ -229,6 +260,8 @@ def main():
     parser.add_argument('files', nargs='+')
     options = parser.parse_args(arguments[:len(arguments) - len(rest) - bool(rest)])
     install(MODULES)
+    for file in options.files:
+        install(dlblas_modules(file, options.device))
     # Their projects' own pytest settings and conftest files stay out.
     flags = ['-q', '-p', 'no:cacheprovider', '-c', os.devnull, '--noconftest', '--import-mode=importlib']
     return pytest.main([*flags, *options.files, *rest], plugins=[Plugin(options.device)])
