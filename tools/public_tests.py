@@ -3,10 +3,11 @@
 
     public_tests.py [--device cpu|cuda] FILE... [-- PYTEST-ARGUMENT...]
 
-FILE is a test file of vLLM, vllm-ascend, SGLang or DLBlas, as it is in their repositories (the last in a
-checkout, since its reference lies elsewhere in it); none of it is here. What it imports from its project is replaced by lattn.torch, its devices by --device (cuda
-where there is one), and its tolerances by ours: a comparison passes if the relative L2 error is at
-most 2e-6, 6e-4 or 4e-3 for inputs of float32, float16 or bfloat16. Comparisons for equality stay.
+FILE is a test file of vLLM, vllm-ascend, SGLang or DLBlas as it is in their repositories (the last in a
+checkout, where its reference is); none of it is here. What it imports from its project is replaced by
+lattn.torch, its devices by --device (cuda where there is one), and its tolerances by ours: a comparison
+passes if the relative L2 error is at most 2e-6, 6e-4 or 4e-3 for inputs of float32, float16 or
+bfloat16. Comparisons for equality stay.
 """
 import argparse
 import functools
