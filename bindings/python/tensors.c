@@ -11,17 +11,17 @@ static struct {
     PyTypeObject *type;               /* exactly: a subclass may be a stand-in without data */
     PyObject *depth, *tracing, *grad; /* how many dispatch modes, whether traced, whether grad */
     PyObject *streams;                /* (ordinal, address), or () for the CPU -> Stream */
-    PyObject *new_empty, *dtype, *float32; /* names, and a type */
-    PyObject *requires_grad;
+    PyObject *empty_like, *float32;
+    PyObject *new_empty, *dtype, *requires_grad; /* names */
 } torch;
 
-/* use_tensors(interface, type, depth, tracing, grad, streams, float32) */
+/* use_tensors(interface, type, depth, tracing, grad, streams, empty_like, float32) */
 PyObject *lattn_python_use_tensors(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *interface, *type;
-    if (!PyArg_ParseTuple(args, "OOOOOOO", &interface, &type, &torch.depth, &torch.tracing,
-                          &torch.grad, &torch.streams, &torch.float32))
+    if (!PyArg_ParseTuple(args, "OOOOOOOO", &interface, &type, &torch.depth, &torch.tracing,
+                          &torch.grad, &torch.streams, &torch.empty_like, &torch.float32))
         return NULL;
     const DLPackExchangeAPI *api = PyCapsule_GetPointer(interface, "dlpack_exchange_api");
     torch.new_empty = PyUnicode_InternFromString("new_empty");
@@ -39,6 +39,7 @@ PyObject *lattn_python_use_tensors(PyObject *module, PyObject *args)
     Py_INCREF(torch.tracing);
     Py_INCREF(torch.grad);
     Py_INCREF(torch.streams);
+    Py_INCREF(torch.empty_like);
     Py_INCREF(torch.float32);
     Py_RETURN_TRUE;
 }
@@ -226,6 +227,14 @@ static lattn_tensor packed(const DLTensor *tensor)
     return (lattn_tensor){tensor->data, 0, 0, tensor->strides[1], tensor->strides[0]};
 }
 
+/* The new tensor itself, with its fields in `tensor`. NULL: an exception is set. */
+static PyObject *readable(PyObject *made, DLTensor *tensor)
+{
+    if (made && torch.api->dltensor_from_py_object_no_sync(made, tensor))
+        Py_CLEAR(made);
+    return made;
+}
+
 /* like.new_empty(shape), or with dtype=float32. NULL: an exception is set. */
 static PyObject *new_tensor(PyObject *like, const int64_t *shape, int dims, bool float32,
                             DLTensor *tensor)
@@ -243,9 +252,18 @@ static PyObject *new_tensor(PyObject *like, const int64_t *shape, int dims, bool
         made = PyObject_VectorcallMethod(torch.new_empty, args, 2, float32 ? torch.dtype : NULL);
         Py_DECREF(tuple);
     }
-    if (made && torch.api->dltensor_from_py_object_no_sync(made, tensor))
-        Py_CLEAR(made);
-    return made;
+    return readable(made, tensor);
+}
+
+/* A contiguous tensor like v: quicker to make where v is one. */
+static PyObject *new_like(PyObject *object, const DLTensor *v, DLTensor *tensor)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < v->ndim; i++)
+        elements *= v->shape[i];
+    if (!array_of(v, elements))
+        return new_tensor(object, v->shape, v->ndim, false, tensor);
+    return readable(PyObject_CallOneArg(torch.empty_like, object), tensor);
 }
 
 /* The lattn stream of this thread for torch's current stream of the device. Borrowed; the last one
@@ -352,7 +370,7 @@ PyObject *lattn_python_prefill(PyObject *module, PyObject *const *args, Py_ssize
     params.slopes.base = q[3].data;
     const int64_t shape[] = {params.batch, params.heads, (params.tokens + BLOCK - 1) / BLOCK + 1,
                              params.d, params.e};
-    PyObject *out = new_tensor(args[0], q[2].shape, 4, false, &o);
+    PyObject *out = new_like(args[2], &q[2], &o);
     PyObject *states = out ? new_tensor(args[0], shape, 5, true, &kv) : NULL;
     PyObject *pair = states ? PyTuple_Pack(2, out, states) : NULL;
     Py_XDECREF(out);
@@ -401,7 +419,7 @@ PyObject *lattn_python_prefill_packed(PyObject *module, PyObject *const *args, P
     params.state_out = params.state_in;
     if (PyErr_Occurred())
         return pass();
-    PyObject *out = new_tensor(args[0], q[2].shape, 3, false, &o);
+    PyObject *out = new_like(args[2], &q[2], &o);
     if (!out)
         return NULL;
     params.o = packed(&o);

@@ -186,7 +186,7 @@ _ops = torch.ops.lattn
 _is_compiling = torch.compiler.is_compiling
 _short = hasattr(torch.Tensor, '__dlpack_c_exchange_api__') and _lattn.use_tensors(
     torch.Tensor.__dlpack_c_exchange_api__, torch.Tensor, torch._C._len_torch_dispatch_stack,
-    torch._C._is_tracing, torch.is_grad_enabled, _torch_stream, torch.float32)
+    torch._C._is_tracing, torch.is_grad_enabled, _torch_stream, torch.empty_like, torch.float32)
 
 
 # ---- the functions -------------------------------------------------------------------------------
