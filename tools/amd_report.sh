@@ -2,13 +2,22 @@
 # For an owner of an AMD GPU: builds the library with its HIP kernels, runs the suite, verify and bench
 # on every HIP device, and leaves one file to send back. No AMD GPU of the authors' has run any of it.
 #
-#     tools/amd_report.sh [FOLDER]        (default build/amd)
+#     tools/amd_report.sh [-q] [FOLDER]        (default build/amd)
 #
+# -q: only the short suite and small sizes, to see that the script itself works.
 # Needs a HIP runtime (ROCm 5 or later: libamdhip64), clang 19 or newer or ROCm's own, Meson, ninja,
 # gcc, and libcmocka-dev and libjansson-dev. Takes some minutes. Changes nothing outside FOLDER.
 # Exit status 1 if anything failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
+quick=
+while getopts q option; do
+    case $option in
+    q) quick=1 ;;
+    *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
 folder=${1:-build/amd}
 mkdir -p "$folder"
 report=$folder/amd_report.txt
@@ -37,22 +46,33 @@ suite() {
     return $status
 }
 
+# The numbers of the devices that there is code for.
+ordinals() {
+    "$lattn" devices | awk '$2 == "hip" && / yes / { print $3 }'
+}
+
 bench() {
-    local status=0 shape dtype
-    for dtype in bf16 f16 f32; do
-        for shape in 1,64,4096,128,128 1,64,65536,128,128 8,64,2048,128,128 16,16,4096,64,64; do
-            "$lattn" bench --backend hip --op prefill --shape $shape --dtype $dtype || status=1
-        done
-        for shape in 1,64,1,128,128 64,64,1,128,128 256,64,1,128,128; do
-            "$lattn" bench --backend hip --op decode --shape $shape --dtype $dtype || status=1
+    local status=0 shape dtype device
+    local prefill="1,64,4096,128,128 1,64,65536,128,128 8,64,2048,128,128 16,16,4096,64,64"
+    local decode="1,64,1,128,128 64,64,1,128,128 256,64,1,128,128"
+    [ -n "$quick" ] && prefill=1,2,300,64,64 decode=2,2,1,64,64
+    for device in $(ordinals); do
+        for dtype in bf16 f16 f32; do
+            for shape in $prefill; do
+                "$lattn" bench --backend hip --device "$device" --op prefill --shape "$shape" --dtype $dtype || status=1
+            done
+            for shape in $decode; do
+                "$lattn" bench --backend hip --device "$device" --op decode --shape "$shape" --dtype $dtype || status=1
+            done
         done
     done
     return $status
 }
 
-export folder
+export folder quick
+[ -n "$quick" ] && export LATTN_TEST_QUICK=1
 export lattn=$folder/tools/lattn/lattn
-export -f suite bench
+export -f suite ordinals bench
 
 {
     echo "lattn on an AMD GPU"
@@ -73,7 +93,8 @@ if step "build" 1800 bash -c build; then
     step "devices" 60 "$lattn" devices
     step "verify" 900 "$lattn" verify --backend hip
     step "verify, golden files" 900 bash -c '"$lattn" verify tests/golden/*.safetensors --backend hip'
-    for name in prefill decode property thread; do
+    step "streams, errors and graphs of an application" 60 "$folder/tests/amd/interop_test"
+    for name in prefill decode rules property thread; do
         step "suite: $name" 900 bash -c "suite $name"
     done
     step "bench" 900 bash -c bench

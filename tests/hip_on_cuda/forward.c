@@ -26,6 +26,14 @@
     X(cuCtxGetCurrent, "cuCtxGetCurrent", (void **context))                                        \
     X(cuCtxSetCurrent, "cuCtxSetCurrent", (void *context))                                         \
     X(cuStreamGetCtx, "cuStreamGetCtx", (void *stream, void **context))                            \
+    X(cuMemcpyDtoH, "cuMemcpyDtoH_v2", (void *to, const void *from, size_t bytes))                 \
+    X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *stream, int mode))                   \
+    X(cuStreamEndCapture, "cuStreamEndCapture", (void *stream, void **graph))                      \
+    X(cuGraphInstantiate, "cuGraphInstantiateWithFlags",                                           \
+      (void **executable, void *graph, unsigned long long flags))                                  \
+    X(cuGraphLaunch, "cuGraphLaunch", (void *executable, void *stream))                            \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *executable))                                \
+    X(cuGraphDestroy, "cuGraphDestroy", (void *graph))                                             \
     X(cuGetErrorName, "cuGetErrorName", (int error, const char **name))
 
 static struct {
@@ -157,21 +165,28 @@ EXPORT int hipSetDevice(int device)
     return result;
 }
 
+static int device_of(void *context, int *device)
+{
+    for (*device = 0; *device < MAX_DEVICES && contexts[*device] != context; (*device)++)
+        ;
+    return *device < MAX_DEVICES ? 0 : HIP_ERROR_INVALID_DEVICE;
+}
+
 EXPORT int hipGetDevice(int *device)
 {
     void *context = NULL;
-    *device = current;
     const int result = cu.cuCtxGetCurrent(&context);
-    return result || context ? result : hipSetDevice(current);
+    if (result || context)
+        return result ? result : device_of(context, device);
+    *device = current;
+    return hipSetDevice(current);
 }
 
 EXPORT int hipStreamGetDevice(void *stream, int *device)
 {
     void *context = NULL;
     const int result = cu.cuStreamGetCtx(stream, &context);
-    for (*device = 0; *device < MAX_DEVICES && contexts[*device] != context; (*device)++)
-        ;
-    return result ? result : *device < MAX_DEVICES ? 0 : HIP_ERROR_INVALID_DEVICE;
+    return result ? result : device_of(context, device);
 }
 
 /* ---- code ----------------------------------------------------------------------------------- */
@@ -265,4 +280,35 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned x, unsigned y, unsigne
                                  void **parameters, void **extra)
 {
     return cu.cuLaunchKernel(function, x, y, z, tx, ty, tz, shared, stream, parameters, extra);
+}
+
+/* ---- what applications and tests use besides ------------------------------------------------- */
+
+EXPORT int hipMemcpyDtoH(void *to, const void *from, size_t bytes)
+{
+    return cu.cuMemcpyDtoH(to, from, bytes);
+}
+EXPORT int hipStreamBeginCapture(void *stream, int mode)
+{
+    return cu.cuStreamBeginCapture(stream, mode);
+}
+EXPORT int hipStreamEndCapture(void *stream, void **graph)
+{
+    return cu.cuStreamEndCapture(stream, graph);
+}
+EXPORT int hipGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags)
+{
+    return cu.cuGraphInstantiate(executable, graph, flags);
+}
+EXPORT int hipGraphLaunch(void *executable, void *stream)
+{
+    return cu.cuGraphLaunch(executable, stream);
+}
+EXPORT int hipGraphExecDestroy(void *executable)
+{
+    return cu.cuGraphExecDestroy(executable);
+}
+EXPORT int hipGraphDestroy(void *graph)
+{
+    return cu.cuGraphDestroy(graph);
 }

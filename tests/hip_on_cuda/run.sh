@@ -4,8 +4,9 @@
 #
 #     tests/hip_on_cuda/run.sh [FOLDER [build | test]]      (default build/hip_on_cuda, and both)
 #
-# Runs the suite of every device on it, large offsets, the golden files, the command, and the
-# backend's own test: streams, errors, the current device, graphs. Exit status 1 if anything failed.
+# Runs the suite of every device on it, large offsets, the golden files, the command, and an
+# application with objects of its own: streams, errors, the current device, graphs. Exit status 1
+# if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd) || exit 2
 folder=${1:-$root/build/hip_on_cuda}
@@ -49,7 +50,7 @@ build() {
         gcc $flags -I"$tests" -o "${name}_test" $sources $(printf "$tests/%s " $harness) $libraries $link &
         pids+=($!)
     done
-    gcc $flags -I"$tests" -o host_test "$tests/hip_on_cuda/host_test.c" -lcmocka $link &
+    gcc $flags -o interop_test "$tests/amd/interop_test.c" -lcmocka $link &
     pids+=($!)
     gcc $flags -I"$command" -o lattn "$command"/*.c -ljansson $link &
     pids+=($!)
@@ -64,9 +65,9 @@ check() {
     export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LATTN_TEST_BACKEND=hip LATTN_TEST_REQUIRE=hip
     ./lattn devices || failed=1
-    ./host_test || failed=1
+    ./interop_test || failed=1
     mkdir -p without_code && cp libamdhip64.so.6 without_code
-    LD_LIBRARY_PATH=$folder/without_code:$LD_LIBRARY_PATH ./host_test without_code || failed=1
+    LD_LIBRARY_PATH=$folder/without_code:$LD_LIBRARY_PATH ./interop_test without_code || failed=1
     for name in $suite; do
         LATTN_TEST_SLOW=$([ "$name" = large ] && echo 1) "./${name}_test" >"$name.log" 2>&1 &
         pids+=($!)
