@@ -32,6 +32,7 @@ enum lattn_pass {
 #define LATTN_NEEDS_RECURRENCE 16   /* not the vllm decay rule */
 #define LATTN_NEEDS_TF32_ALLOWED 32 /* float32 inputs only with LATTN_PRECISION_TF32 */
 #define LATTN_NEEDS_ONE_TOKEN 64    /* decode of one token, no token states */
+#define LATTN_NEEDS_STATE_HALF 128  /* states in, out and kept have one type, of 16 bits */
 
 /* Sets of lattn_dtype, of q, k, v and o. */
 #define LATTN_TYPES_F32 1

@@ -257,6 +257,9 @@ static void note_state(struct lattn_request *request, const struct lattn_axis ax
         request->offers &= ~(uint32_t)LATTN_NEEDS_STATE_D_UNIT;
     if (state->dtype != LATTN_F32)
         request->offers &= ~(uint32_t)LATTN_NEEDS_STATE_F32;
+    if (state->dtype == LATTN_F32 || ((request->args.flags & LATTN_FLAG_STATE_IN) &&
+                                      (lattn_i32)state->dtype != request->args.in.type))
+        request->offers &= ~(uint32_t)LATTN_NEEDS_STATE_HALF;
 }
 
 static lattn_status check_state(struct lattn_request *request, const struct state_place *place,
@@ -379,7 +382,7 @@ static uint32_t all_offers(const struct lattn_kind *kind)
 {
     uint32_t offers = LATTN_NEEDS_ALIGN16 | LATTN_NEEDS_STATE_E_UNIT | LATTN_NEEDS_STATE_D_UNIT |
                       LATTN_NEEDS_STATE_F32 | LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_TF32_ALLOWED |
-                      LATTN_NEEDS_ONE_TOKEN;
+                      LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_STATE_HALF;
     if (kind->dtype == LATTN_F32 && kind->precision != LATTN_PRECISION_TF32)
         offers &= ~(uint32_t)LATTN_NEEDS_TF32_ALLOWED;
     return offers;

@@ -107,6 +107,36 @@ static void rows_by_needs(void **state)
     close_bench();
 }
 
+static void rows_by_type_of_states(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        DECODE("float", ANY, .needs = LATTN_NEEDS_STATE_F32),
+        DECODE("half", ANY, .needs = LATTN_NEEDS_STATE_HALF),
+        DECODE("any", ANY),
+    };
+    open_bench(rows, 3);
+    lattn_decode_params p = some_decode(2, 2, 64);
+    p.state_out = p.state_in;
+    static const struct {
+        lattn_dtype in, out;
+        const char *row;
+    } types[] = {{LATTN_F32, LATTN_F32, "float"},  {LATTN_F16, LATTN_F16, "half"},
+                 {LATTN_BF16, LATTN_BF16, "half"}, {LATTN_F16, LATTN_BF16, "any"},
+                 {LATTN_BF16, LATTN_F32, "any"},   {LATTN_F32, LATTN_BF16, "any"}};
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        p.state_in.dtype = types[i].in;
+        p.state_out.dtype = types[i].out;
+        assert_string_equal(chosen(&p), types[i].row);
+    }
+    p.state_in.dtype = p.state_out.dtype = LATTN_BF16;
+    p.token_states = p.state_out;
+    assert_string_equal(chosen(&p), "half");
+    p.token_states.dtype = LATTN_F32;
+    assert_string_equal(chosen(&p), "any");
+    close_bench();
+}
+
 static void rows_by_device(void **state)
 {
     (void)state;
@@ -180,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(rows_by_type_and_size, bench_reset),
         cmocka_unit_test_setup(rows_by_needs, bench_reset),
+        cmocka_unit_test_setup(rows_by_type_of_states, bench_reset),
         cmocka_unit_test_setup(rows_by_device, bench_reset),
         cmocka_unit_test_setup(walking_rows, bench_reset),
     };
