@@ -71,8 +71,8 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .e_tile = (E),                                                                                \
      .groups_per_unit = 1},
 
-#define DECODE_ROW(kind, along, D, groups, d_multiple, e_multiple, need, rows)                     \
-    {.entry = "lattn_decode_wide_" #kind "_" #along "_d" #D,                                       \
+#define DECODE_ROW(form, kind, along, D, groups, group, d_multiple, e_multiple, need, bytes)       \
+    {.entry = "lattn_decode_" #form "_" #kind "_" #along "_d" #D,                                  \
      .program = lattn_cuda_image_decode_wide,                                                      \
      .pass = LATTN_PASS_DECODE,                                                                    \
      .types = TYPES_##kind,                                                                        \
@@ -84,13 +84,23 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .e_step = (e_multiple),                                                                       \
      .needs = (need),                                                                              \
      .features = LATTN_CUDA_SM80,                                                                  \
-     .threads = LATTN_DECODE_GROUP(D),                                                             \
-     .shared_total = LATTN_DECODE_SHARED(D, rows),                                                 \
+     .threads = (group),                                                                           \
+     .shared_total = (bytes),                                                                      \
      .e_tile = LATTN_DECODE_COLUMNS(D),                                                            \
      .groups_per_unit = (groups)},
-#define DECODE_ROWS(kind, D, groups)                                                               \
-    DECODE_ROW(kind, e, D, groups, 0, 4, LATTN_NEEDS_STATE_E_UNIT, LATTN_DECODE_GROUP(D) / 32)     \
-    DECODE_ROW(kind, d, D, groups, 4, 0, LATTN_NEEDS_STATE_D_UNIT, 1)
+#define DECODE_WIDE(kind, along, D, groups, d_multiple, e_multiple, need, rows)                    \
+    DECODE_ROW(wide, kind, along, D, groups, LATTN_DECODE_GROUP(D), d_multiple, e_multiple, need,  \
+               LATTN_DECODE_SHARED(D, rows))
+#define DECODE_HALF(kind, along, D, groups, d_multiple, e_multiple, need, rows)                    \
+    DECODE_ROW(half, kind, along, D, groups, LATTN_DECODE_HALF_GROUP(D), d_multiple, e_multiple,   \
+               (need) | LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_STATE_HALF,                            \
+               LATTN_DECODE_HALF_SHARED(D, rows))
+#define DECODE_ROWS(kind, D, groups, half_groups)                                                  \
+    DECODE_HALF(kind, e, D, half_groups, 0, 8, LATTN_NEEDS_STATE_E_UNIT,                           \
+                LATTN_DECODE_HALF_GROUP(D) / 32)                                                   \
+    DECODE_HALF(kind, d, D, half_groups, 8, 0, LATTN_NEEDS_STATE_D_UNIT, 1)                        \
+    DECODE_WIDE(kind, e, D, groups, 0, 4, LATTN_NEEDS_STATE_E_UNIT, LATTN_DECODE_GROUP(D) / 32)    \
+    DECODE_WIDE(kind, d, D, groups, 4, 0, LATTN_NEEDS_STATE_D_UNIT, 1)
 
 #define TENSOR_ROWS                                                                                \
     LATTN_HOPPER_LIST(HOPPER_ROW)                                                                  \

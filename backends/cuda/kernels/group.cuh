@@ -9,11 +9,14 @@ static __device__ __forceinline__ void lattn_group_here(const struct lattn_args 
                                                         struct lattn_group *group)
 {
     const unsigned int e_tiles = (unsigned int)lattn_tiles(a.e, columns);
-    const unsigned int number = blockIdx.x / e_tiles;
-    group->e_tile = (int)(blockIdx.x % e_tiles);
+    const unsigned int each = e_tiles * (unsigned int)a.heads;
+    const unsigned int segment = blockIdx.x / each, rest = blockIdx.x - segment * each;
+    const unsigned int head =
+        e_tiles & (e_tiles - 1) ? rest / e_tiles : rest >> (31 - __clz((int)e_tiles));
+    group->e_tile = (int)(rest - head * e_tiles);
     group->d_tile = group->token_tile = 0;
-    group->head = (int)(number % (unsigned int)a.heads);
-    group->segment = number / (unsigned int)a.heads;
+    group->head = (int)head;
+    group->segment = segment;
 }
 
 #endif

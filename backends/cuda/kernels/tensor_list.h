@@ -70,12 +70,18 @@
 /* Decode (decode_wide.cuh): shared memory of a group, along e and along d. */
 #define LATTN_DECODE_COLUMNS(D) ((D) == 256 ? 32 : 64)
 #define LATTN_DECODE_GROUP(D) ((D)*LATTN_DECODE_COLUMNS(D) / 32)
-#define LATTN_DECODE_SHARED(D, rows) ((2 * (D) + LATTN_DECODE_COLUMNS(D) * (1 + (rows))) * 8 * 4)
+#define LATTN_DECODE_SHARED(D, rows)                                                               \
+    ((2 * (D) + LATTN_DECODE_COLUMNS(D) * (1 + (rows))) * 8 * 4 + 16)
 
-/* X(kind, D, groups) */
+/* One token on states of 16 bits (decode_half.cuh). */
+#define LATTN_DECODE_HALF_GROUP(D) ((D)*LATTN_DECODE_COLUMNS(D) / 64)
+#define LATTN_DECODE_HALF_SHARED(D, rows)                                                          \
+    ((2 * (D) + LATTN_DECODE_COLUMNS(D) * (1 + (rows))) * 4 + 16)
+
+/* X(kind, D, groups, groups of decode_half) */
 #define LATTN_DECODE_LIST(X, kind)                                                                 \
-    X(kind, 64, 8)                                                                                 \
-    X(kind, 128, 4)                                                                                \
-    X(kind, 256, 4)
+    X(kind, 64, 8, 12)                                                                             \
+    X(kind, 128, 4, 6)                                                                             \
+    X(kind, 256, 4, 6)
 
 #endif
