@@ -22,6 +22,8 @@ enum lattn_pass {
 #define LATTN_CAN_WALK 1
 #define LATTN_CAN_WALK_KEPT 2 /* ... and writes block states on the way */
 #define LATTN_CAN_WALK_VLLM 4 /* ... under the vllm decay rule too */
+/* A launch may have fewer groups than there is work: each takes every so many-th piece. */
+#define LATTN_CAN_TAKE_TURNS 8
 
 /* lattn_kernel_row.needs: what the row asks of a call. "Aligned" is a base, an offset and strides,
  * but for a unit one, that are multiples of 16 bytes. */
@@ -57,8 +59,10 @@ struct lattn_kernel_row {
      * and the group's number is, fastest first: e tile, d tile, token tile, head, segment (or
      * sequence, in SCAN and DECODE). */
     uint16_t e_tile, d_tile, token_tile;
-    uint16_t groups_per_unit; /* that run at once on one compute unit: the cost model's only word
-                                 on speed; 0: one */
+    uint16_t groups_per_unit; /* that run at once on one compute unit; 0: one */
+    uint16_t pace; /* the cost model's only word on speed: time over that of moving the group's own
+                      part of q, k, v and o, in percent, when the device is full; 0: not known, and
+                      the row is never preferred to one before it */
 };
 
 #endif

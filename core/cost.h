@@ -1,4 +1,4 @@
-/* How long a segment should be: the planner's cost model. */
+/* What a way to compute a prefill costs: the planner's cost model. */
 #ifndef LATTN_CORE_COST_H
 #define LATTN_CORE_COST_H
 
@@ -12,8 +12,9 @@ struct lattn_choice {
     bool may_lengthen;                                    /* segments of more than one block */
 };
 
-/* The segment length that the model expects to be fastest, or LATTN_WHOLE_SEQUENCE. */
+/* The segment length that the model expects to be fastest, or LATTN_WHOLE_SEQUENCE; and the time
+ * it expects then, to be compared with other choices for the same call. */
 int32_t lattn_choose_segment(const struct lattn_caps *caps, const struct lattn_request *request,
-                             const struct lattn_choice *choice);
+                             const struct lattn_choice *choice, double *cost);
 
 #endif

@@ -137,6 +137,20 @@ static lattn_status add_step(const struct lattn_device *device, struct lattn_pla
     return LATTN_OK;
 }
 
+/* Of a launch: no more than run at once, if the row's groups can share what there is to do. Packed
+ * sequences differ in length, and are better shared out as groups become free. */
+static uint64_t launch_groups(const struct lattn_device *device,
+                              const struct lattn_request *request,
+                              const struct lattn_kernel_row *row, int32_t segment)
+{
+    uint64_t groups = lattn_groups_of(row, request, segment);
+    uint64_t at_once =
+        (uint64_t)device->caps.compute_units * (row->groups_per_unit ? row->groups_per_unit : 1);
+    bool share = (row->can & LATTN_CAN_TAKE_TURNS) && !(request->args.flags & LATTN_FLAG_PACKED);
+    return share && at_once && groups <= device->caps.max_groups && groups > at_once ? at_once
+                                                                                     : groups;
+}
+
 static lattn_status plan_walk(const struct lattn_device *device,
                               const struct lattn_request *request, uint32_t output,
                               struct lattn_plan *plan)
@@ -144,7 +158,7 @@ static lattn_status plan_walk(const struct lattn_device *device,
     plan->segment = LATTN_WHOLE_SEQUENCE;
     plan->segments = (request->args.flags & LATTN_FLAG_PACKED) ? request->args.sequences : 1;
     return add_step(device, plan, output,
-                    lattn_groups_of(&device->backend->rows[output], request, plan->segment));
+                    launch_groups(device, request, &device->backend->rows[output], plan->segment));
 }
 
 static lattn_status plan_segments(const struct lattn_device *device,
@@ -172,7 +186,9 @@ static lattn_status plan_segments(const struct lattn_device *device,
     status = add_step(device, plan, rows[1], groups);
     if (status)
         return status;
-    groups = request->total ? lattn_groups_of(&device->backend->rows[output], request, segment) : 0;
+    groups = request->total
+                 ? launch_groups(device, request, &device->backend->rows[output], segment)
+                 : 0;
     return add_step(device, plan, output, groups);
 }
 
@@ -187,30 +203,36 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
         find_row(device, kind, LATTN_PASS_SCAN, request->offers, 0),
     };
     bool can_segment = rows[0] < backend->row_count && rows[1] < backend->row_count;
-    uint32_t output = 0;
-    for (;; output++) {
+    uint32_t best = backend->row_count;
+    int32_t segment = LATTN_WHOLE_SEQUENCE;
+    double least = 0;
+    for (uint32_t output = 0;; output++) {
         output = find_row(device, kind, LATTN_PASS_OUTPUT, request->offers, output);
         if (output == backend->row_count)
             break;
         const struct lattn_kernel_row *row = &backend->rows[output];
-        bool walk = may_walk(row, request);
-        if (!walk && !can_segment)
+        struct lattn_choice choice = {
+            .output = row,
+            .state = can_segment ? &backend->rows[rows[0]] : NULL,
+            .scan = can_segment ? &backend->rows[rows[1]] : NULL,
+            .may_walk = may_walk(row, request),
+            .may_lengthen = may_lengthen(row, request),
+        };
+        if (!choice.may_walk && !can_segment)
             continue;
-        int32_t segment = LATTN_WHOLE_SEQUENCE;
-        if (!walk || can_segment) {
-            struct lattn_choice choice = {
-                .output = row,
-                .state = can_segment ? &backend->rows[rows[0]] : NULL,
-                .scan = can_segment ? &backend->rows[rows[1]] : NULL,
-                .may_walk = walk,
-                .may_lengthen = may_lengthen(row, request),
-            };
-            segment = lattn_choose_segment(&device->caps, request, &choice);
+        double cost;
+        int32_t length = lattn_choose_segment(&device->caps, request, &choice, &cost);
+        bool comparable = best < backend->row_count && row->pace && backend->rows[best].pace;
+        if (best == backend->row_count || (comparable && cost < least)) {
+            best = output;
+            segment = length;
+            least = cost;
         }
-        return segment == LATTN_WHOLE_SEQUENCE
-                   ? plan_walk(device, request, output, plan)
-                   : plan_segments(device, request, output, segment, rows, plan);
     }
+    if (best < backend->row_count)
+        return segment == LATTN_WHOLE_SEQUENCE
+                   ? plan_walk(device, request, best, plan)
+                   : plan_segments(device, request, best, segment, rows, plan);
     for (enum lattn_pass pass = LATTN_PASS_STATE; pass <= LATTN_PASS_SCAN; pass++) {
         if (rows[pass] == backend->row_count &&
             find_row(device, kind, LATTN_PASS_OUTPUT, request->offers, 0) < backend->row_count)
