@@ -5,6 +5,7 @@
 #include "backends/cuda/kernels/tensor_list.h"
 
 extern const unsigned char lattn_cuda_image_hopper_bf16[];
+extern const unsigned char lattn_cuda_image_hopper_f16[];
 extern const unsigned char lattn_cuda_image_tensor_bf16[];
 extern const unsigned char lattn_cuda_image_tensor_f16[];
 extern const unsigned char lattn_cuda_image_tensor_tf32[];
@@ -35,6 +36,16 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
 #define NEEDS_output LATTN_NEEDS_RECURRENCE
 #define NEEDS_state 0
 
+/* Measured on an H200 (docs/kernels-cuda.md). */
+#define PACE_output_bf16 165
+#define PACE_output_f16 220
+#define PACE_output_tf32 440
+#define PACE_output_f32 1000
+#define PACE_state_bf16 140
+#define PACE_state_f16 140
+#define PACE_state_tf32 300
+#define PACE_state_f32 600
+
 #define TENSOR_ROW(what, kind, D, E, C, stages, fast, groups, least_e, most_e)                     \
     {.entry = "lattn_tensor_" #what "_" #kind "_d" #D "_w" #E "_f" #fast,                          \
      .program = lattn_cuda_image_tensor_##kind,                                                    \
@@ -51,25 +62,31 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .shared = LATTN_TENSOR_SHARED_##what(SIZE_##kind, D, 4 * (E), C, stages),                     \
      .shared_total = LATTN_TENSOR_SHARED_##what(SIZE_##kind, D, 4 * (E), C, stages),               \
      .e_tile = 4 * (E),                                                                            \
-     .groups_per_unit = (groups)},
+     .groups_per_unit = (groups),                                                                  \
+     .pace = PACE_##what##_##kind * ((fast) ? 1 : 2)},
 
-#define HOPPER_ROW(D, E, least_e, most_e)                                                          \
-    {.entry = "lattn_hopper_output_bf16_d" #D "_e" #E,                                             \
-     .program = lattn_cuda_image_hopper_bf16,                                                      \
+#define HOPPER_ROW(kind, D, E, least_e, most_e, percent)                                           \
+    {.entry = "lattn_hopper_output_" #kind "_d" #D "_e" #E,                                        \
+     .program = lattn_cuda_image_hopper_##kind,                                                    \
      .pass = LATTN_PASS_OUTPUT,                                                                    \
-     .types = LATTN_TYPES_BF16,                                                                    \
-     .d_min = LEAST_bf16,                                                                          \
+     .types = TYPES_##kind,                                                                        \
+     .d_min = LEAST_##kind,                                                                        \
      .d_max = (D),                                                                                 \
-     .e_min = LATTN_MAX_(least_e, LEAST_bf16),                                                     \
+     .e_min = LATTN_MAX_(least_e, LEAST_##kind),                                                   \
      .e_max = (most_e),                                                                            \
-     .can = LATTN_CAN_WALK,                                                                        \
+     .can = LATTN_CAN_WALK | LATTN_CAN_TAKE_TURNS,                                                 \
      .needs = LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_ALIGN16,                                        \
      .features = LATTN_CUDA_SM90A,                                                                 \
      .threads = 512,                                                                               \
      .shared = LATTN_HOPPER_SHARED(D, E),                                                          \
      .shared_total = LATTN_HOPPER_SHARED(D, E),                                                    \
      .e_tile = (E),                                                                                \
-     .groups_per_unit = 1},
+     .groups_per_unit = 1,                                                                         \
+     .pace = (percent)},
+#define HOPPER_ROW_bf16(D, E, least_e, most_e, percent)                                            \
+    HOPPER_ROW(bf16, D, E, least_e, most_e, percent)
+#define HOPPER_ROW_f16(D, E, least_e, most_e, percent)                                             \
+    HOPPER_ROW(f16, D, E, least_e, most_e, percent)
 
 #define DECODE_ROW(form, kind, along, D, groups, group, d_multiple, e_multiple, need, bytes)       \
     {.entry = "lattn_decode_" #form "_" #kind "_" #along "_d" #D,                                  \
@@ -103,7 +120,8 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
     DECODE_WIDE(kind, d, D, groups, 4, 0, LATTN_NEEDS_STATE_D_UNIT, 1)
 
 #define TENSOR_ROWS                                                                                \
-    LATTN_HOPPER_LIST(HOPPER_ROW)                                                                  \
+    LATTN_HOPPER_LIST(HOPPER_ROW_bf16)                                                             \
+    LATTN_HOPPER_LIST(HOPPER_ROW_f16)                                                              \
     LATTN_TENSOR_HALF(TENSOR_ROW, bf16)                                                            \
     LATTN_TENSOR_HALF(TENSOR_ROW, f16)                                                             \
     LATTN_TENSOR_FLOAT(TENSOR_ROW, tf32)                                                           \

@@ -109,101 +109,58 @@ template <int count> static __device__ __forceinline__ void lattn_registers_take
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-/* Products of 64 rows, n columns, and 16 along the summed axis. */
-template <int n> struct lattn_wgmma;
+/* Products of 64 rows, n columns, and 16 along the summed axis: c (+)= A B. A comes from shared
+ * memory as it lies, or from registers; B from shared memory, `transposed` if its columns are
+ * adjacent. */
+template <typename T, int n> struct lattn_wgmma;
 
-template <> struct lattn_wgmma<64> {
-    /* c (+)= A B, both from shared memory, A as it lies. `b_transposed`: B lies with its columns
-     * adjacent. */
-    template <bool b_transposed>
-    static __device__ __forceinline__ void multiply(float c[32], uint64_t a, uint64_t b,
-                                                    bool accumulate)
-    {
-        asm volatile(
-            "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %34, 0;\n\t"
-            "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-            "%32, %33, p, 1, 1, 0, %35;\n\t}"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-              "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
-              "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
-              "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
-              "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
-              "+f"(c[31])
-            : "l"(a), "l"(b), "r"((int)accumulate), "n"((int)b_transposed));
-    }
-    /* A from registers, B lies with its columns adjacent. */
-    static __device__ __forceinline__ void multiply(float c[32], const uint32_t a[4], uint64_t b)
-    {
-        asm volatile(
-            "{\n\t.reg .pred p;\n\tsetp.eq.b32 p, 0, 0;\n\t"
-            "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-            "{%32, %33, %34, %35}, %36, p, 1, 1, 1;\n\t}"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-              "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
-              "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
-              "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
-              "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
-              "+f"(c[31])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-    }
-};
+#define LATTN_WGMMA_C32                                                                            \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LATTN_WGMMA_C64                                                                            \
+    LATTN_WGMMA_C32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "     \
+                    "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "  \
+                    "%61, %62, %63"
+#define LATTN_WGMMA_8(c, i)                                                                        \
+    "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]),    \
+        "+f"(c[i + 6]), "+f"(c[i + 7])
+#define LATTN_WGMMA_32(c, i)                                                                       \
+    LATTN_WGMMA_8(c, i), LATTN_WGMMA_8(c, i + 8), LATTN_WGMMA_8(c, i + 16), LATTN_WGMMA_8(c, i + 24)
+#define LATTN_WGMMA_64(c, i) LATTN_WGMMA_32(c, i), LATTN_WGMMA_32(c, i + 32)
 
-template <> struct lattn_wgmma<128> {
-    /* c (+)= A B, both from shared memory, A as it lies. `b_transposed`: B lies with its columns
-     * adjacent. */
-    template <bool b_transposed>
-    static __device__ __forceinline__ void multiply(float c[64], uint64_t a, uint64_t b,
-                                                    bool accumulate)
-    {
-        asm volatile(
-            "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t"
-            "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-            "%64, %65, p, 1, 1, 0, %67;\n\t}"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-              "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
-              "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
-              "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
-              "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
-              "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]),
-              "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]),
-              "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
-              "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]),
-              "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]),
-              "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
-            : "l"(a), "l"(b), "r"((int)accumulate), "n"((int)b_transposed));
-    }
-    /* A from registers, B lies with its columns adjacent. */
-    static __device__ __forceinline__ void multiply(float c[64], const uint32_t a[4], uint64_t b)
-    {
-        asm volatile(
-            "{\n\t.reg .pred p;\n\tsetp.eq.b32 p, 0, 0;\n\t"
-            "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-            "{%64, %65, %66, %67}, %68, p, 1, 1, 1;\n\t}"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-              "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
-              "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
-              "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
-              "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
-              "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]),
-              "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]),
-              "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
-              "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]),
-              "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]),
-              "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-    }
-};
+/* p0 to p6: the numbers of the operands after c. */
+#define LATTN_WGMMA_DEFINE(T, type, n, names, registers, count, p0, p1, p2, p3, p4, p5, p6)        \
+    template <> struct lattn_wgmma<T, n> {                                                         \
+        template <bool transposed>                                                                 \
+        static __device__ __forceinline__ void multiply(float c[count], uint64_t a, uint64_t b,    \
+                                                        bool accumulate)                           \
+        {                                                                                          \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p2 ", 0;\n\t"                     \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " "       \
+                         "{" names "}, " p0 ", " p1 ", p, 1, 1, 0, " p3 ";\n\t}"                   \
+                         : registers(c, 0)                                                         \
+                         : "l"(a), "l"(b), "r"((int)accumulate), "n"((int)transposed));            \
+        }                                                                                          \
+        template <bool transposed = true>                                                          \
+        static __device__ __forceinline__ void multiply(float c[count], const uint32_t a[4],       \
+                                                        uint64_t b, bool accumulate = true)        \
+        {                                                                                          \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5 ", 0;\n\t"                     \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " "       \
+                         "{" names "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1, " p6     \
+                         ";\n\t}"                                                                  \
+                         : registers(c, 0)                                                         \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),                     \
+                           "r"((int)accumulate), "n"((int)transposed));                            \
+        }                                                                                          \
+    };
+#define LATTN_WGMMA_DEFINE_BOTH(T, type)                                                           \
+    LATTN_WGMMA_DEFINE(T, type, 64, LATTN_WGMMA_C32, LATTN_WGMMA_32, 32, "%32", "%33", "%34",      \
+                       "%35", "%36", "%37", "%38")                                                 \
+    LATTN_WGMMA_DEFINE(T, type, 128, LATTN_WGMMA_C64, LATTN_WGMMA_64, 64, "%64", "%65", "%66",     \
+                       "%67", "%68", "%69", "%70")
+
+LATTN_WGMMA_DEFINE_BOTH(__nv_bfloat16, "bf16")
+LATTN_WGMMA_DEFINE_BOTH(__half, "f16")
 
 #endif

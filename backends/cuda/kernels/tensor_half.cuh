@@ -9,7 +9,11 @@
 
 template <typename T> struct lattn_pairs;
 
+/* Every finite float32 has a place in bfloat16's range, not so in float16's (`narrow`): there, what
+ * is rounded on the way (states, scores) needs care. */
 template <> struct lattn_pairs<__nv_bfloat16> {
+    static constexpr bool narrow = false;
+
     static __device__ __forceinline__ uint32_t pack(float low, float high)
     {
         uint32_t x;
@@ -19,6 +23,22 @@ template <> struct lattn_pairs<__nv_bfloat16> {
     static __device__ __forceinline__ float value(uint16_t x)
     {
         return __uint_as_float((uint32_t)x << 16);
+    }
+    /* x times the sum of `high` and `low`, rounded once. */
+    static __device__ __forceinline__ uint32_t multiply_split(uint32_t x, uint32_t high,
+                                                              uint32_t low)
+    {
+        uint32_t y;
+        asm("{\n\t.reg .b32 t;\n\tmul.rn.bf16x2 t, %1, %3;\n\tfma.rn.bf16x2 %0, %1, %2, t;\n\t}"
+            : "=r"(y)
+            : "r"(x), "r"(high), "r"(low));
+        return y;
+    }
+    /* sum + 0 x: undefined if x is not finite. */
+    static __device__ __forceinline__ uint32_t spoil(uint32_t sum, uint32_t x)
+    {
+        asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(0));
+        return sum;
     }
     static __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4],
                                                     const uint32_t b[2])
@@ -31,6 +51,8 @@ template <> struct lattn_pairs<__nv_bfloat16> {
 };
 
 template <> struct lattn_pairs<__half> {
+    static constexpr bool narrow = true;
+
     static __device__ __forceinline__ uint32_t pack(float low, float high)
     {
         uint32_t x;
@@ -40,6 +62,20 @@ template <> struct lattn_pairs<__half> {
     static __device__ __forceinline__ float value(uint16_t x)
     {
         return __half2float(__ushort_as_half(x));
+    }
+    static __device__ __forceinline__ uint32_t multiply_split(uint32_t x, uint32_t high,
+                                                              uint32_t low)
+    {
+        uint32_t y;
+        asm("{\n\t.reg .b32 t;\n\tmul.rn.f16x2 t, %1, %3;\n\tfma.rn.f16x2 %0, %1, %2, t;\n\t}"
+            : "=r"(y)
+            : "r"(x), "r"(high), "r"(low));
+        return y;
+    }
+    static __device__ __forceinline__ uint32_t spoil(uint32_t sum, uint32_t x)
+    {
+        asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(0));
+        return sum;
     }
     static __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4],
                                                     const uint32_t b[2])

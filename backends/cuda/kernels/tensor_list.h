@@ -49,23 +49,27 @@
     X(state, kind, 128, 16, 32, 2, 0, 2, 1, 256)                                                   \
     X(state, kind, 256, 16, 16, 2, 0, 1, 1, 256)
 
-/* Of a walk with wgmma (hopper_walk.cuh), for d up to D and E columns in a group: stages of 64
- * tokens, copies of the state, a place for outputs where q's is too small, barriers, alignment. */
+/* Of a walk with wgmma (hopper_layout.cuh), for d up to D and E columns in a group: stages of 64
+ * tokens, copies of the state for each turn of outputs, a place for outputs where q's is too small,
+ * tables of weights, barriers, alignment. */
 #define LATTN_HOPPER_STAGE(D, E) (64 * (2 * (D) + (E)) * 2)
-#define LATTN_HOPPER_SIDES(D, E) ((D) * (E) <= 64 * 128 ? 2 : 1)
+#define LATTN_HOPPER_STATES(D, E) LATTN_MAX_(2 * (D) * (E)*2, LATTN_STATE_SHARED(64, E))
 #define LATTN_HOPPER_STAGING(D, E) ((E) > (D) ? 2 * 64 * (E)*2 : 0)
+#define LATTN_HOPPER_TABLE (1024 + 128)
+#define LATTN_HOPPER_TABLES (3 * LATTN_HOPPER_TABLE)
 #define LATTN_HOPPER_FIXED(D, E)                                                                   \
-    (LATTN_HOPPER_SIDES(D, E) * (D) * (E)*2 + LATTN_HOPPER_STAGING(D, E) + 256 + 1024)
+    (LATTN_HOPPER_STATES(D, E) + LATTN_HOPPER_STAGING(D, E) + LATTN_HOPPER_TABLES + 256 + 1024)
 #define LATTN_HOPPER_FIT(D, E) ((227 * 1024 - LATTN_HOPPER_FIXED(D, E)) / LATTN_HOPPER_STAGE(D, E))
 #define LATTN_HOPPER_STAGES(D, E) (LATTN_HOPPER_FIT(D, E) < 6 ? LATTN_HOPPER_FIT(D, E) : 6)
 #define LATTN_HOPPER_SHARED(D, E)                                                                  \
     (LATTN_HOPPER_STAGES(D, E) * LATTN_HOPPER_STAGE(D, E) + LATTN_HOPPER_FIXED(D, E))
 
-/* X(D, E, e_min, e_max) */
+/* X(D, E, e_min, e_max, pace) */
 #define LATTN_HOPPER_LIST(X)                                                                       \
-    X(64, 64, 1, 64)                                                                               \
-    X(64, 128, 65, 256)                                                                            \
-    X(128, 64, 1, 256)
+    X(64, 64, 1, 64, 120)                                                                          \
+    X(64, 128, 65, 256, 125)                                                                       \
+    X(128, 64, 1, 256, 130)                                                                        \
+    X(128, 128, 65, 256, 120)
 
 /* Decode (decode_wide.cuh): shared memory of a group, along e and along d. */
 #define LATTN_DECODE_COLUMNS(D) ((D) == 256 ? 32 : 64)

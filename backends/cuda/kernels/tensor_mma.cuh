@@ -71,6 +71,13 @@ static __device__ __forceinline__ void lattn_store_global4(void *to, uint4 x)
                  : "memory");
 }
 
+static __device__ __forceinline__ void lattn_store_global2(void *to, uint2 x)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(x.x),
+                 "r"(x.y)
+                 : "memory");
+}
+
 static __device__ __forceinline__ uint32_t lattn_load_shared(uint32_t from)
 {
     uint32_t x;
@@ -92,6 +99,13 @@ static __device__ __forceinline__ uint4 lattn_load_shared4(uint32_t from)
                  : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
                  : "r"(from)
                  : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ uint16_t lattn_load_shared_half(uint32_t from)
+{
+    uint16_t x;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(from) : "memory");
     return x;
 }
 

@@ -1,0 +1,8 @@
+#include "hopper_walk.cuh"
+
+#define HOPPER_KERNEL(D, E, e_min, e_max, pace) LATTN_HOPPER_KERNEL(__half, f16, D, E)
+
+/* No other architecture has wgmma, and the catalogue offers these rows to no other. */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+LATTN_HOPPER_LIST(HOPPER_KERNEL)
+#endif

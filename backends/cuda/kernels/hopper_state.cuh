@@ -1,0 +1,250 @@
+/* Prefill on Hopper: the job that keeps the state in its accumulators, state = g^64 state +
+ * (w k)^T v, and leaves a rounded copy of it for the outputs before each chunk. */
+#ifndef LATTN_HOPPER_STATE_CUH
+#define LATTN_HOPPER_STATE_CUH
+
+#include "hopper_layout.cuh"
+
+template <typename T, int D, int E> struct lattn_hopper_state {
+    typedef lattn_hopper_layout<D, E> layout;
+    typedef lattn_hopper_work<layout::C> work;
+    typedef typename layout::state_io state_io;
+    typedef lattn_pairs<T> pairs;
+    typedef float tile[D / 64][E / 2];
+    static constexpr int C = layout::C;
+
+    const layout &l;
+    float own_slope, whole_decay;
+    uint32_t table;
+    int published; /* copies of the state, since the kernel began */
+    lattn_ring<layout::stages> ring;
+
+    static __device__ __forceinline__ void wait_all()
+    {
+        lattn_group_wait<layout::STATE_BARRIER, 128>();
+    }
+
+    /* ---- weights: w[x] = g^(63 - x), x to 63, then 1 ---- */
+
+    /* Pairs of weights as two numbers of 16 bits each: the product with them is rounded once. */
+    __device__ __forceinline__ void make_table() const
+    {
+        const int x = (int)threadIdx.x % 128;
+        const float slope = lattn_hopper_slope(own_slope);
+        const float w = lattn_exp2(-(float)max(63 - x, 0) * slope);
+        const float next = lattn_exp2(-(float)max(62 - x, 0) * slope);
+        const uint32_t high = pairs::pack(w, next);
+        const uint32_t low = pairs::pack(w - pairs::value((uint16_t)high),
+                                         next - pairs::value((uint16_t)(high >> 16)));
+        wait_all();
+        lattn_store_shared2(table + x * 8, high, low);
+        wait_all();
+    }
+
+    /* (w k)^T, 16 rows of d a warp, as A. */
+    __device__ __forceinline__ void weigh(uint32_t k, uint32_t weights, uint32_t a[C / 16][4]) const
+    {
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int j = 0; j < C / 16; j++) {
+            lattn_ldmatrix_trans(
+                a[j], k + lattn_block_at<C>(j * 16 + lane % 8 + lane / 16 * 8,
+                                            (int)threadIdx.x % 128 / 32 * 16 + lane / 8 % 2 * 8));
+#pragma unroll
+            for (int i = 0; i < 4; i += 2) {
+                const uint2 w = lattn_load_shared2(weights + (j * 16 + i * 4) * 8);
+                a[j][i] = pairs::multiply_split(a[j][i], w.x, w.y);
+                a[j][i + 1] = pairs::multiply_split(a[j][i + 1], w.x, w.y);
+            }
+        }
+    }
+
+    /* ---- one chunk ---- */
+
+    __device__ __forceinline__ void wait_empty(int turn) const
+    {
+        lattn_barrier_wait(l.state_empty(turn & 1), (turn >> 1 & 1) ^ 1);
+    }
+
+    /* What to multiply the state by to bring it into float16's range, the same in all threads. */
+    __device__ __forceinline__ float range_factor(const tile state) const
+    {
+        const int warp = threadIdx.x % 128 / 32, turn = published & 1;
+        float most = 0.0f;
+#pragma unroll
+        for (int m = 0; m < D / 64; m++)
+#pragma unroll
+            for (int i = 0; i < E / 2; i++)
+                most = fmaxf(most, fabsf(state[m][i]));
+        const uint32_t bits = __reduce_max_sync(0xffffffffu, __float_as_uint(most));
+        if (threadIdx.x % 32 == 0)
+            lattn_store_shared(l.warp_exponents(turn) + warp * 4, bits);
+        wait_all();
+        const uint4 x = lattn_load_shared4(l.warp_exponents(turn));
+        const int exponent = lattn_exponent(max(max(x.x, x.y), max(x.z, x.w)), 4);
+        if (threadIdx.x % 128 == 0)
+            lattn_store_shared(l.state_exponent(turn), (uint32_t)exponent);
+        return lattn_power(254 - exponent);
+    }
+
+    __device__ __forceinline__ void publish(const tile state)
+    {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+        const uint32_t to =
+            l.state(published & 1) + lattn_block_at<D>(warp * 16 + lane % 16, lane / 16 * 8);
+        wait_empty(published);
+        const float factor = pairs::narrow ? range_factor(state) : 1.0f;
+#pragma unroll
+        for (int m = 0; m < D / 64; m++) {
+#pragma unroll
+            for (int n = 0; n < E / 8; n += 2) {
+                float s[8];
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    s[i] = pairs::narrow ? state[m][n * 4 + i] * factor : state[m][n * 4 + i];
+                /* The swizzle flips what bits n has of an address. */
+                lattn_stmatrix((to ^ n % 8 * 16) + n / 8 * D * 128 + m * 64 * 128,
+                               pairs::pack(s[0], s[1]), pairs::pack(s[2], s[3]),
+                               pairs::pack(s[4], s[5]), pairs::pack(s[6], s[7]));
+            }
+        }
+        lattn_proxy_fence();
+        lattn_barrier_arrive(l.state_full(published & 1));
+        published++;
+    }
+
+    __device__ __forceinline__ void step(tile state, int rows)
+    {
+        const int lane = threadIdx.x % 32;
+        const float decay = rows == C ? whole_decay : lattn_decay_weight(own_slope, rows);
+        const uint32_t weights = table + (lane % 4 * 2 + C - rows) * 8;
+        uint32_t a[D / 64][C / 16][4];
+        publish(state);
+#pragma unroll
+        for (int m = 0; m < D / 64; m++)
+#pragma unroll
+            for (int i = 0; i < E / 2; i++)
+                state[m][i] *= decay;
+        lattn_barrier_wait(l.full(ring.stage), ring.phase);
+        lattn_proxy_fence();
+#pragma unroll
+        for (int m = 0; m < D / 64; m++) {
+            weigh(l.k(ring.stage) + m * C * 128, weights, a[m]);
+            lattn_wgmma_fence();
+#pragma unroll
+            for (int j = 0; j < C / 16; j++)
+                lattn_wgmma<T, E>::multiply(state[m], a[m][j],
+                                            lattn_operand(l.v(ring.stage) + j * 16 * 128, C * 128));
+            lattn_wgmma_commit();
+        }
+        lattn_wgmma_wait<0>();
+        lattn_barrier_arrive(l.empty(ring.stage));
+        ring.step(1);
+    }
+
+    /* ---- the ends of a sequence: 64 rows of d at a time, through the place of the copies ---- */
+
+    static __device__ __forceinline__ lattn_state_view part(lattn_state_view view, int m)
+    {
+        view.at += m * 64 * view.d_stride;
+        view.d -= m * 64;
+        return view;
+    }
+
+    /* A thread's elements of 64 rows lie in shared memory a few distances apart. */
+    struct elements {
+        uint32_t first, next, lower, step; /* the next column, 8 rows further, 8 columns further */
+
+        __device__ __forceinline__ elements(const state_io &io, const lattn_state_view &view)
+        {
+            const int thread = lattn_opaque((int)threadIdx.x);
+            const int d = lattn_hopper_row(0, thread), e = lattn_hopper_column(0, thread);
+            first = io.at(view, d, e);
+            next = io.at(view, 0, 1) - io.at(view, 0, 0);
+            lower = io.at(view, 8, 0) - io.at(view, 0, 0);
+            step = 8 * next;
+        }
+        __device__ __forceinline__ uint32_t operator[](int i) const
+        {
+            return first + i / 4 * step + i / 2 % 2 * lower + i % 2 * next;
+        }
+    };
+
+    __device__ __forceinline__ void load(const lattn_state_view &view, const void *from,
+                                         tile state) const
+    {
+        const state_io io = {l.state(0), (int)threadIdx.x % 128};
+        wait_empty(published);
+        wait_empty(published + 1);
+#pragma unroll
+        for (int m = 0; m < D / 64; m++) {
+            io.load(part(view, m), from);
+            lattn_copy_wait<0>();
+            wait_all();
+            const elements at(io, view);
+#pragma unroll
+            for (int i = 0; i < E / 2; i++)
+                state[m][i] = __uint_as_float(lattn_load_shared(at[i]));
+            wait_all();
+        }
+    }
+
+    __device__ __forceinline__ void store(const lattn_state_view &view, void *to,
+                                          const tile state) const
+    {
+        const state_io io = {l.state(0), (int)threadIdx.x % 128};
+        wait_empty(published);
+        wait_empty(published + 1);
+#pragma unroll
+        for (int m = 0; m < D / 64; m++) {
+            const elements at(io, view);
+#pragma unroll
+            for (int i = 0; i < E / 2; i++)
+                lattn_store_shared(at[i], __float_as_uint(state[m][i]));
+            wait_all();
+            io.store(part(view, m), to);
+            wait_all();
+        }
+    }
+
+    __device__ __forceinline__ void walk(const lattn_memories &m, const struct lattn_args &a,
+                                         const work &w)
+    {
+        tile state = {};
+        if (w.segmented) {
+            load(lattn_state_view(a, w.segment.number, w.head, w.first_e, m.work), m.work, state);
+        } else if (w.slots.initial) {
+            load(lattn_state_view(a, a.in, w.slots.in, w.head, w.first_e, m.state_in), m.state_in,
+                 state);
+        }
+        /* The compiler serialises all products of the kernel if it can see that these registers
+         * are written on one path alone. */
+#pragma unroll
+        for (int i = 0; i < D / 64; i++)
+#pragma unroll
+            for (int j = 0; j < E / 2; j++)
+                state[i][j] = lattn_opaque(state[i][j]);
+        own_slope = m.slopes[a.slopes + w.head];
+        whole_decay = lattn_decay_weight(own_slope, C);
+        make_table();
+        for (int chunk = 0; chunk < w.chunks; chunk++)
+            step(state, w.rows(chunk));
+        if (!w.segmented && (a.flags & LATTN_FLAG_STATE_OUT))
+            store(lattn_state_view(a, a.out, w.slots.out, w.head, w.first_e, m.state_out),
+                  m.state_out, state);
+    }
+
+    static __device__ __forceinline__ void run(const layout &l, const lattn_memories &m,
+                                               const struct lattn_args &a)
+    {
+        lattn_hopper_state job = {l, 0.0f, 0.0f, l.table(2), 0, {}};
+        const unsigned int count = work::count(a, E);
+        for (unsigned int number = blockIdx.x; number < count; number += gridDim.x) {
+            work w;
+            if (w.get(m, a, number, E) && !w.slots.padding)
+                job.walk(m, a, w);
+        }
+    }
+};
+
+#endif
