@@ -266,6 +266,8 @@ def report(head, errors, rows, names):
               'float32 states: time / floor', 'sweep': 'Prefill over lengths and heads: time / floor'}
     for part, title in titles.items():
         some = [row for row in rows if row['part'] == part]
+        if part == 'sweep':
+            some.sort(key=lambda row: (-row['d'], row['b'] * row['h'], row['n']))
         if some:
             parts += ['## ' + title, time_table(some, names)]
     for d in (128, 64):

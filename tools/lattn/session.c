@@ -47,15 +47,16 @@ void session_close(struct session *session)
     lattn_device_close(session->device);
 }
 
-/* On the device; and on a CPU, whose memory is the machine's, on the host too. */
+/* On the device; and for the reference, whose memory is the machine's, on the host too. */
 static uint64_t total_bytes(const struct session *session, const struct call *call,
                             const struct host_arrays *arrays)
 {
+    const bool shared = strcmp(session->info.backend, "reference") == 0;
     uint64_t total = 0;
     for (int part = 0; part < CALL_WORKSPACE; part++) {
         const uint64_t bytes = call_bytes(call, (enum call_part)part);
         int copies = 1;
-        if (arrays && session->info.kind == LATTN_DEVICE_CPU)
+        if (arrays && shared)
             copies += (arrays->input[part] != NULL) + (arrays->output[part] != NULL);
         for (int i = 0; i < copies; i++)
             total = bytes > UINT64_MAX - total ? UINT64_MAX : total + bytes;
