@@ -1,4 +1,4 @@
-"""Reads AMD code objects: their bundle, their notes and their instructions."""
+"""Reads AMD code objects, or assembly: their bundle, their notes and their instructions."""
 import re
 import struct
 import subprocess
@@ -31,7 +31,11 @@ def run(tools, tool, code, *options):
 
 
 def kernels(tools, code):
-    """What the notes say of each kernel."""
+    """What the notes of a code object say of each kernel."""
+    return kernels_in(run(tools, 'llvm-readelf', code, '--notes'))
+
+
+def kernels_in(notes):
     wanted = {
         'name': r'\.name: +(\S+)\n(?=.*\.private)',
         'scratch': r'\.private_segment_fixed_size: (\d+)',
@@ -43,7 +47,6 @@ def kernels(tools, code):
         'vgpr_spills': r'\.vgpr_spill_count: (\d+)',
         'wave': r'\.wavefront_size: (\d+)',
     }
-    notes = run(tools, 'llvm-readelf', code, '--notes')
     for text in re.split(r'\n  - \.(?:agpr_count|args):', notes)[1:]:
         kernel = {}
         for key, pattern in wanted.items():
@@ -53,6 +56,20 @@ def kernels(tools, code):
         if first:
             kernel['agprs'] = int(first[1])
         yield kernel
+
+
+def assembly(path):
+    """The architecture, kernels and instructions of a file of assembly, as of a code object."""
+    text = path.read_text()
+    functions, current = {}, []
+    for line in text.split('\n'):
+        match = re.match(r'(\w+):', line)
+        if match:
+            current = functions.setdefault(match[1], [])
+        elif line.startswith('\t'):
+            current.append(line.strip())
+    arch = re.search(r'\.amdgcn_target "\S+-(gfx[^"]+)"', text)[1]
+    return arch, kernels_in(text[text.index('.amdgpu_metadata'):]), functions
 
 
 def instructions(tools, code):

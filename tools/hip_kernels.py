@@ -36,37 +36,48 @@ def static_products(which, d, e, waves):
     return update if which == 'state' else 2 * update + 2 * d_tiles + 4 * e_tiles
 
 
+def both(values):
+    """The bfloat16 kernel's and the float16 kernel's, as one where they agree."""
+    return ', '.join(str(value) for value in dict.fromkeys(values))
+
+
+def occupancy(kernel):
+    """Waves of a SIMD and groups of a unit at once."""
+    unit = UNITS[kernel['wave']]
+    registers = math.ceil(kernel['vgprs'] / unit['granule']) * unit['granule']
+    waves = min(unit['most_waves'], unit['vgprs'] // registers)
+    group = kernel['threads'] // kernel['wave']
+    return waves, min(waves * unit['simds'] // group, unit['shared'] // kernel['shared'])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('-t', dest='tools', default='/usr/lib/llvm-19/bin')
     parser.add_argument('bundle', type=pathlib.Path)
     options = parser.parse_args()
-    rows = []
+    rows = {}  # (arch, pass, d, e): of bfloat16 and of float16, the kernel and its matrix instructions
     for arch, code in code_objects(options.bundle):
         listing = instructions(options.tools, code)
         for kernel in kernels(options.tools, code):
             match = re.match(r'lattn_\w+?_(output|state)_(f16|bf16)_d(\d+)_e(\d+)', kernel['name'])
             which, dtype, d, e = match[1], match[2], int(match[3]), int(match[4])
-            if dtype == 'bf16':
-                found = sum(bool(re.match(r'v_(mfma|wmma)_', line)) for line in listing[kernel['name']])
-                rows.append((arch, which, d, e, kernel, found))
+            found = sum(bool(re.match(r'v_(mfma|wmma)_', line)) for line in listing[kernel['name']])
+            rows.setdefault((arch, which, d, e), {})[dtype] = kernel, found
     print('| arch | pass | d, e | threads | VGPRs | scratch | LDS | waves/SIMD | groups/unit | products in the code (expected) |')
     print('| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |')
-    for arch, which, d, e, kernel, found in rows:
-        unit = UNITS[kernel['wave']]
-        registers = math.ceil(kernel['vgprs'] / unit['granule']) * unit['granule']
-        waves = min(unit['most_waves'], unit['vgprs'] // registers)
-        group = kernel['threads'] // kernel['wave']
-        groups = min(waves * unit['simds'] // group, unit['shared'] // kernel['shared'])
-        expected = static_products(which, d, e, group)
-        print(f'| {arch} | {which} | {d}, {e} | {kernel["threads"]} | {kernel["vgprs"]} | {kernel["scratch"]} '
-              f'| {kernel["shared"]} | {waves} | {groups} | {found} ({expected}) |')
+    for (arch, which, d, e), types in rows.items():
+        pair = [types['bf16'], types['f16']]
+        threads = pair[0][0]['threads']
+        columns = [both(kernel[key] for kernel, _ in pair) for key in ('threads', 'vgprs', 'scratch', 'shared')]
+        columns += [both(occupancy(kernel)[i] for kernel, _ in pair) for i in range(2)]
+        expected = static_products(which, d, e, threads // pair[0][0]['wave'])
+        print(f'| {arch} | {which} | {d}, {e} | ' + ' | '.join(columns) + f' | {both(found for _, found in pair)} ({expected}) |')
     print()
-    print('Bounds for bfloat16, 64 heads, 65536 tokens, by published bandwidths and clocks:')
+    print('Bounds for 16-bit inputs, 64 heads, 65536 tokens, by published bandwidths and clocks:')
     print()
     print('| GPU | d, e | bytes a token: floor, walk, in segments | products a token | floor, ms | walk, ms | in segments, ms | products, ms |')
     print('| --- | --- | --- | --- | --- | --- | --- | --- |')
-    for arch, which, d, e, kernel, _ in rows:
+    for arch, which, d, e in rows:
         if which != 'output' or arch not in GPUS:
             continue
         name, bandwidth, clock, simds, cycles = GPUS[arch]
@@ -80,7 +91,6 @@ def main():
         times.append(tokens * per_token * cycles / (simds * clock) * 1e3)
         print(f'| {name} | {d}, {d} | {floor}, {walk}, {segments} | {per_token:.1f} | '
               + ' | '.join(f'{time:.2f}' for time in times) + ' |')
-
 
 
 main()

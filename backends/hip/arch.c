@@ -81,7 +81,7 @@ static uint32_t features_of(const char *arch)
 {
     if (begins(arch, "gfx90a") || begins(arch, "gfx942") || begins(arch, "gfx950"))
         return LATTN_HIP_MFMA;
-    if (begins(arch, "gfx11") || begins(arch, "gfx12"))
+    if (begins(arch, "gfx110") || begins(arch, "gfx115") || begins(arch, "gfx120"))
         return LATTN_HIP_WMMA;
     return 0;
 }

@@ -37,7 +37,7 @@ extern const unsigned char lattn_hip_image_portable[];
         MATRIX_ROWS(mfma, LATTN_HIP_MFMA, name, set, 136, 256, 64, 256, 1, 3)
 #define WMMA_ROWS(feature, name, set)                                                              \
     MATRIX_ROWS(wmma, feature, name, set, 8, 64, 64, 128, 8, 8),                                   \
-        MATRIX_ROWS(wmma, feature, name, set, 72, 128, 128, 256, 2, 4)
+        MATRIX_ROWS(wmma, feature, name, set, 72, 128, 128, 256, 3, 4)
 
 static const struct lattn_kernel_row rows[] = {
     MFMA_ROWS(f16, LATTN_TYPES_F16),

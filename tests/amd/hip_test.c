@@ -80,7 +80,7 @@ static void features_of_code_must_be_the_devices(void **state)
 static void code_is_chosen_by_architecture(void **state)
 {
     (void)state;
-    const char *archs = "gfx906 gfx90a:xnack+ gfx942 gfx1100 gfx1200";
+    const char *archs = "gfx906 gfx90a:xnack+ gfx942 gfx1100 gfx1200 gfx1250";
     char reason[256];
     uint32_t features = 77;
     assert_int_equal(lattn_hip_choose_code(archs, "gfx906:xnack-", &features, reason, 256),
@@ -93,6 +93,9 @@ static void code_is_chosen_by_architecture(void **state)
     assert_int_equal(features, LATTN_HIP_WMMA);
     assert_int_equal(lattn_hip_choose_code(archs, "gfx1200", &features, reason, 256), LATTN_OK);
     assert_int_equal(features, LATTN_HIP_WMMA);
+    /* Other matrix instructions than gfx1200's. */
+    assert_int_equal(lattn_hip_choose_code(archs, "gfx1250", &features, reason, 256), LATTN_OK);
+    assert_int_equal(features, 0);
     assert_int_equal(lattn_hip_choose_code(archs, "gfx90a:xnack-", &features, reason, 256),
                      LATTN_ERROR_NO_DEVICE_CODE);
     assert_non_null(strstr(reason, "gfx90a:xnack-"));

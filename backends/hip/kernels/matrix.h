@@ -189,6 +189,15 @@ LATTN_FUNCTION lattn_accumulator lattn_zero()
     return zero;
 }
 
+/* The value, computed by here and not when it is used. */
+LATTN_FUNCTION lattn_accumulator lattn_settled(lattn_accumulator x)
+{
+#ifdef __AMDGCN__
+    __asm__ volatile("" : "+v"(x));
+#endif
+    return x;
+}
+
 /* The row of element i. */
 LATTN_FUNCTION int lattn_row(int lane, int i)
 {

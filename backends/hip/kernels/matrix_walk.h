@@ -453,6 +453,12 @@ template <typename T, int D, int E, int waves, bool output> struct lattn_walk {
         if (wave < token_tiles)
             unit = scores(lane, p, shared, wave, slope, scale);
         from_state(lane, o, state, shared, slope, scale);
+        /* Otherwise the compiler may hold all of q in registers to multiply after the barrier. */
+#pragma unroll
+        for (int m = 0; m < e_tiles; m++)
+#pragma unroll
+            for (int t = 0; t < token_tiles; t++)
+                o[m][t] = lattn_settled(o[m][t]);
         lattn_barrier();
         if (wave < token_tiles)
             share(lane, shared, p, unit, wave);
