@@ -37,7 +37,7 @@ static void find_working(void *library)
     get_proc_fn get_proc = NULL;
     void *symbol = dlsym(library, "cuGetProcAddress_v2");
     if (!symbol) {
-        api.missing = "cuGetProcAddress_v2";
+        api.common.missing = "cuGetProcAddress_v2";
         return;
     }
     store(&get_proc, symbol);
@@ -45,7 +45,7 @@ static void find_working(void *library)
 #define FIND(name, parameters)                                                                     \
     store(&api.name, find(get_proc, #name, PINNED_VERSION));                                       \
     if (!api.name)                                                                                 \
-        api.missing = #name;
+        api.common.missing = #name;
     LATTN_CUDA_WORKING(FIND)
 #undef FIND
     store(&api.cuFuncLoad, find(get_proc, "cuFuncLoad", FUNC_LOAD_VERSION));
@@ -71,6 +71,8 @@ static void name_common(void)
     common->leave = lattn_cuda_leave;
     common->check_stream = lattn_cuda_check_stream;
     common->ready = lattn_cuda_ready_kernel;
+    common->count = lattn_cuda_count;
+    common->describe = lattn_cuda_describe;
     snprintf(common->version, sizeof(common->version), "driver for CUDA %d.%d", api.driver / 1000,
              api.driver % 1000 / 10);
 }
@@ -149,11 +151,4 @@ lattn_status lattn_cuda_fail(const struct lattn_cuda_api *cu, CUresult result, c
         break;
     }
     return lattn_fail(status, "%s failed: %s (%d)%s", what, name, result, hint);
-}
-
-lattn_status lattn_cuda_fail_missing(const struct lattn_cuda_api *cu)
-{
-    return lattn_fail(LATTN_ERROR_DRIVER_TOO_OLD,
-                      "the driver, for CUDA %d.%d, lacks %s, which the CUDA backend needs",
-                      cu->driver / 1000, cu->driver % 1000 / 10, cu->missing);
 }

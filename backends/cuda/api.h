@@ -90,6 +90,8 @@ enum {
                        CUstream stream, void **parameters, void **extra))
 
 struct lattn_cuda_api {
+    /* First: its functions see this. The same entry points, by what they do. */
+    struct lattn_driver common;
 #define LATTN_CUDA_MEMBER(name, symbol, parameters) CUresult(*name) parameters;
     LATTN_CUDA_LISTING(LATTN_CUDA_MEMBER)
 #undef LATTN_CUDA_MEMBER
@@ -98,11 +100,7 @@ struct lattn_cuda_api {
 #undef LATTN_CUDA_MEMBER
     CUresult (*cuFuncLoad)(CUfunction function); /* NULL before CUDA 12.4 */
 
-    struct lattn_driver common; /* the same entry points, by what they do */
-
-    int driver;          /* the CUDA version that the driver supports, 1000 major + 10 minor */
-    const char *missing; /* an entry point that the driver lacks, so that no device can be opened;
-                            NULL: none */
+    int driver; /* the CUDA version that the driver supports, 1000 major + 10 minor */
 };
 
 /* The driver, opened by the first call and initialised; NULL after lattn_fail(NO_DEVICE) if there
@@ -111,8 +109,5 @@ const struct lattn_cuda_api *lattn_cuda_driver(void);
 
 /* Sets the message "WHAT failed: NAME (code)" and returns the status that goes with the code. */
 lattn_status lattn_cuda_fail(const struct lattn_cuda_api *api, CUresult result, const char *what);
-
-/* The same for a driver with a `missing` entry point. */
-lattn_status lattn_cuda_fail_missing(const struct lattn_cuda_api *api);
 
 #endif

@@ -77,24 +77,30 @@ lattn_status lattn_cuda_ready_kernel(const struct lattn_driver_device *device, v
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
-/* What planning and choosing code take. */
-struct traits {
-    int capability;
-    int compute_units;
-    int max_shared;
-    uint32_t features;
-};
-
-static lattn_status describe(const struct lattn_cuda_api *api, int ordinal, CUdevice device,
-                             lattn_device_info *info, struct traits *traits)
+lattn_status lattn_cuda_count(const struct lattn_driver *driver, int *count)
 {
+    const struct lattn_cuda_api *api = (const struct lattn_cuda_api *)driver;
+    CUresult result = api->cuDeviceGetCount(count);
+    return result ? lattn_cuda_fail(api, result, "cuDeviceGetCount") : LATTN_OK;
+}
+
+lattn_status lattn_cuda_describe(const struct lattn_env *env, const struct lattn_driver *driver,
+                                 int number, lattn_device_info *info,
+                                 struct lattn_driver_traits *traits)
+{
+    const struct lattn_cuda_api *api = (const struct lattn_cuda_api *)driver;
     int major = 0, minor = 0;
-    size_t memory = 0;
-    const char *what = "cuDeviceGetName";
-    CUresult result = api->cuDeviceGetName(info->name, sizeof(info->name), device);
+    CUdevice device = 0;
+    (void)env;
+    const char *what = "cuDeviceGet";
+    CUresult result = api->cuDeviceGet(&device, number);
+    if (!result) {
+        what = "cuDeviceGetName";
+        result = api->cuDeviceGetName(info->name, sizeof(info->name), device);
+    }
     if (!result) {
         what = "cuDeviceTotalMem";
-        result = api->cuDeviceTotalMem(&memory, device);
+        result = api->cuDeviceTotalMem(&traits->memory, device);
     }
     const struct {
         int attribute;
@@ -116,49 +122,15 @@ static lattn_status describe(const struct lattn_cuda_api *api, int ordinal, CUde
     snprintf(info->arch, sizeof(info->arch), "%d.%d", major, minor);
     snprintf(info->driver, sizeof(info->driver), "CUDA %d.%d", api->driver / 1000,
              api->driver % 1000 / 10);
-    info->ordinal = ordinal;
-    info->kind = LATTN_DEVICE_GPU;
-    info->memory = memory;
-    info->compute_units = traits->compute_units;
-
-    traits->capability = 10 * major + minor;
-    info->status = lattn_cuda_choose_code(&lattn_cuda_build, traits->capability, api->driver,
+    info->status = lattn_cuda_choose_code(&lattn_cuda_build, 10 * major + minor, api->driver,
                                           &traits->features, info->reason, sizeof(info->reason));
-    if (!info->status && api->missing) {
-        info->status = lattn_cuda_fail_missing(api);
-        snprintf(info->reason, sizeof(info->reason), "%s", lattn_error_message());
-    }
     return LATTN_OK;
 }
 
 lattn_status lattn_cuda_probe(const struct lattn_env *env, lattn_found_fn found, void *user)
 {
-    int count = 0;
     const struct lattn_cuda_api *api = lattn_cuda_driver();
-    CUresult result = api ? api->cuDeviceGetCount(&count) : CUDA_SUCCESS;
-    if (!api || result) {
-        if (api)
-            lattn_cuda_fail(api, result, "cuDeviceGetCount");
-        lattn_log(env, LATTN_LOG_INFO, "%s", lattn_error_message());
-        return LATTN_OK;
-    }
-    for (int i = 0; i < count; i++) {
-        CUdevice device;
-        struct traits traits = {0};
-        lattn_device_info info = {.struct_size = sizeof(info)};
-        result = api->cuDeviceGet(&device, i);
-        if (result)
-            lattn_cuda_fail(api, result, "cuDeviceGet");
-        if (result || describe(api, i, device, &info, &traits)) {
-            lattn_log(env, LATTN_LOG_WARNING, "CUDA device %d is left out: %s", i,
-                      lattn_error_message());
-            continue;
-        }
-        lattn_status status = found(user, &info, RANK);
-        if (status)
-            return status;
-    }
-    return LATTN_OK;
+    return lattn_driver_probe(env, api ? &api->common : NULL, RANK, found, user);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -193,15 +165,15 @@ static lattn_status find_device(const struct lattn_cuda_device *device, CUdevice
                       "native.context: its device is not among the %d listed", count);
 }
 
-static lattn_status open_device(struct lattn_cuda_device *device, int32_t ordinal,
-                                const lattn_native *native, struct lattn_caps *caps,
-                                lattn_device_info *info)
+static lattn_status open_device(const struct lattn_env *env, struct lattn_cuda_device *device,
+                                int32_t ordinal, const lattn_native *native,
+                                struct lattn_caps *caps, lattn_device_info *info)
 {
     const struct lattn_cuda_api *api = device->api;
     lattn_status status = LATTN_OK;
     CUresult result = CUDA_SUCCESS;
-    if (native && api->missing)
-        return lattn_cuda_fail_missing(api);
+    if (native && api->common.missing)
+        return lattn_driver_fail_missing(&api->common);
     if (native) {
         device->common.context = native->context;
         status = find_device(device, &device->common.number, &ordinal);
@@ -213,10 +185,7 @@ static lattn_status open_device(struct lattn_cuda_device *device, int32_t ordina
     if (status)
         return status;
 
-    struct traits traits = {0};
-    status = describe(api, ordinal, device->common.number, info, &traits);
-    if (!status && info->status)
-        status = lattn_fail(info->status, "%s", info->reason);
+    status = lattn_driver_find(env, &api->common, ordinal, INT32_MAX, info, caps);
     if (status)
         return status;
 
@@ -228,13 +197,6 @@ static lattn_status open_device(struct lattn_cuda_device *device, int32_t ordina
         device->common.context = context;
         device->retained = true;
     }
-    *caps = (struct lattn_caps){
-        .features = traits.features,
-        .max_threads = 1024,
-        .max_shared = (uint32_t)traits.max_shared,
-        .compute_units = (uint32_t)traits.compute_units,
-        .max_groups = INT32_MAX,
-    };
     return LATTN_OK;
 }
 
@@ -255,7 +217,7 @@ lattn_status lattn_cuda_open(const struct lattn_env *env, int32_t ordinal,
     opened->api = api;
     opened->common.driver = &api->common;
     lattn_device_info found = {.struct_size = sizeof(found)};
-    lattn_status status = open_device(opened, ordinal, native, caps, &found);
+    lattn_status status = open_device(env, opened, ordinal, native, caps, &found);
     if (status) {
         lattn_env_free(env, opened);
         return status;

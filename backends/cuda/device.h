@@ -19,6 +19,10 @@ lattn_status lattn_cuda_enter(const struct lattn_driver_device *device,
 void lattn_cuda_leave(const struct lattn_driver_device *device,
                       const struct lattn_driver_scope *scope);
 lattn_status lattn_cuda_check_stream(const struct lattn_driver_device *device, void *stream);
+lattn_status lattn_cuda_count(const struct lattn_driver *driver, int *count);
+lattn_status lattn_cuda_describe(const struct lattn_env *env, const struct lattn_driver *driver,
+                                 int number, lattn_device_info *info,
+                                 struct lattn_driver_traits *traits);
 lattn_status lattn_cuda_ready_kernel(const struct lattn_driver_device *device, void *function,
                                      const struct lattn_kernel_row *row);
 

@@ -63,6 +63,14 @@ struct lattn_driver_scope {
     int capture_mode;
 };
 
+/* What a device is besides its lattn_device_info: what planning and choosing code take. */
+struct lattn_driver_traits {
+    size_t memory;
+    int compute_units;
+    int max_shared;
+    uint32_t features; /* of the code that it runs, as in its backend's catalogue */
+};
+
 struct lattn_driver {
     const char *title; /* "CUDA" or "HIP" */
     struct {
@@ -75,7 +83,18 @@ struct lattn_driver {
         LATTN_DRIVER_CALLS(LATTN_DRIVER_MEMBER)
 #undef LATTN_DRIVER_MEMBER
     } name;
-    char version[64]; /* in messages: "driver for CUDA 13.0" */
+    char version[64];    /* in messages: "driver for CUDA 13.0" */
+    const char *missing; /* an entry point that the driver lacks, so that no device can be opened;
+                            NULL: none */
+
+    /* The number of devices. */
+    lattn_status (*count)(const struct lattn_driver *driver, int *count);
+
+    /* Fills `traits`, and of `info` the strings, and the status and reason of code that there is
+     * not. */
+    lattn_status (*describe)(const struct lattn_env *env, const struct lattn_driver *driver,
+                             int number, lattn_device_info *info,
+                             struct lattn_driver_traits *traits);
 
     /* Sets the message "WHAT failed: NAME (code)" and returns the status that goes with it. */
     lattn_status (*fail)(int result, const char *what);
@@ -126,6 +145,18 @@ void lattn_driver_leave_setup(const struct lattn_driver_device *device,
 #define LATTN_DRIVER_TRY(driver_, member, ...)                                                     \
     lattn_driver_check(driver_, (driver_)->call.member(__VA_ARGS__), (driver_)->name.member)
 lattn_status lattn_driver_check(const struct lattn_driver *driver, int result, const char *what);
+
+/* Fails for a driver with a `missing` entry point. */
+lattn_status lattn_driver_fail_missing(const struct lattn_driver *driver);
+
+/* Probes (core/backend.h) a driver that may be NULL, after lattn_fail(). */
+lattn_status lattn_driver_probe(const struct lattn_env *env, const struct lattn_driver *driver,
+                                int32_t rank, lattn_found_fn found, void *user);
+
+/* Describes one device, to open it. Fails if it cannot be used. */
+lattn_status lattn_driver_find(const struct lattn_env *env, const struct lattn_driver *driver,
+                               int number, uint64_t max_groups, lattn_device_info *info,
+                               struct lattn_caps *caps);
 
 /* The vtable's functions; their contracts are core/backend.h's. */
 lattn_status lattn_driver_alloc(void *device, uint64_t bytes, void **base);

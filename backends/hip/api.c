@@ -24,7 +24,7 @@ static void find_working(void *library)
     store(&common->call.member, dlsym(library, #hip));                                             \
     common->name.member = #hip;                                                                    \
     if (!common->call.member)                                                                      \
-        api.missing = #hip;
+        common->missing = #hip;
     LATTN_DRIVER_CALLS(FIND)
 #undef FIND
     store(&api.hipStreamGetDevice, dlsym(library, "hipStreamGetDevice"));
@@ -33,8 +33,10 @@ static void find_working(void *library)
     common->enter = lattn_hip_enter;
     common->leave = lattn_hip_leave;
     common->check_stream = lattn_hip_check_stream;
-    snprintf(common->version, sizeof(common->version), "HIP %d.%d", api.version / 10000000,
-             api.version / 100000 % 100);
+    common->count = lattn_hip_count;
+    common->describe = lattn_hip_describe;
+    snprintf(common->version, sizeof(common->version), "runtime of HIP %d.%d",
+             api.version / 10000000, api.version / 100000 % 100);
 }
 
 static void open_runtime(void)
@@ -110,11 +112,4 @@ lattn_status lattn_hip_fail(int result, const char *what)
         break;
     }
     return lattn_fail(status, "%s failed: %s (%d)", what, name ? name : "unknown error", result);
-}
-
-lattn_status lattn_hip_fail_missing(const struct lattn_hip_api *hip)
-{
-    return lattn_fail(LATTN_ERROR_DRIVER_TOO_OLD,
-                      "the runtime, %s, lacks %s, which the HIP backend needs", hip->common.version,
-                      hip->missing);
 }

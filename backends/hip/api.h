@@ -35,6 +35,7 @@ enum {
     X(hipSetDevice, (int device))
 
 struct lattn_hip_api {
+    struct lattn_driver common; /* first: its functions see this */
 #define LATTN_HIP_MEMBER(name, parameters) int(*name) parameters;
     LATTN_HIP_LISTING(LATTN_HIP_MEMBER)
 #undef LATTN_HIP_MEMBER
@@ -44,10 +45,7 @@ struct lattn_hip_api {
     int (*hipGetDeviceProperties)(void *properties, int device);
     int (*hipStreamGetDevice)(void *stream, int *device); /* NULL before HIP 5.6 */
 
-    struct lattn_driver common;
-    int version;         /* 10000000 major + 100000 minor + patch */
-    const char *missing; /* an entry point that the runtime lacks, so that no device can be opened;
-                            NULL: none */
+    int version; /* 10000000 major + 100000 minor + patch */
 };
 
 /* The runtime, opened by the first call and initialised; NULL after lattn_fail(NO_DEVICE) if there
@@ -56,8 +54,5 @@ const struct lattn_hip_api *lattn_hip_runtime(void);
 
 /* Sets the message "WHAT failed: NAME (code)" and returns the status that goes with the code. */
 lattn_status lattn_hip_fail(int result, const char *what);
-
-/* The same for a runtime with a `missing` entry point. */
-lattn_status lattn_hip_fail_missing(const struct lattn_hip_api *api);
 
 #endif

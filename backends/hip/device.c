@@ -55,21 +55,14 @@ lattn_status lattn_hip_check_stream(const struct lattn_driver_device *device, vo
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
-/* What planning and choosing code take. */
-struct traits {
-    int compute_units;
-    int max_shared;
-    uint32_t features;
-};
-
 static lattn_status find_arch(const struct lattn_env *env, const struct lattn_hip_api *api,
-                              int device, lattn_device_info *info)
+                              int number, lattn_device_info *info)
 {
     char *properties = lattn_env_alloc(env, PROPERTIES_BYTES, "the properties of a HIP device");
     if (!properties)
         return LATTN_ERROR_OUT_OF_MEMORY;
     lattn_status status = LATTN_OK;
-    int result = api->hipGetDeviceProperties(properties, device);
+    int result = api->hipGetDeviceProperties(properties, number);
     if (result)
         status = lattn_hip_fail(result, "hipGetDeviceProperties");
     else if (!lattn_hip_arch_in(properties, PROPERTIES_BYTES, info->arch, sizeof(info->arch)))
@@ -78,67 +71,47 @@ static lattn_status find_arch(const struct lattn_env *env, const struct lattn_hi
     return status;
 }
 
-static lattn_status describe(const struct lattn_env *env, const struct lattn_hip_api *api,
-                             int device, lattn_device_info *info, struct traits *traits)
+lattn_status lattn_hip_count(const struct lattn_driver *driver, int *count)
 {
-    size_t memory = 0;
+    int result = ((const struct lattn_hip_api *)driver)->hipGetDeviceCount(count);
+    return result ? lattn_hip_fail(result, "hipGetDeviceCount") : LATTN_OK;
+}
+
+lattn_status lattn_hip_describe(const struct lattn_env *env, const struct lattn_driver *driver,
+                                int number, lattn_device_info *info,
+                                struct lattn_driver_traits *traits)
+{
+    const struct lattn_hip_api *api = (const struct lattn_hip_api *)driver;
     const char *what = "hipDeviceGetName";
-    int result = api->hipDeviceGetName(info->name, sizeof(info->name), device);
+    int result = api->hipDeviceGetName(info->name, sizeof(info->name), number);
     if (!result) {
         what = "hipDeviceTotalMem";
-        result = api->hipDeviceTotalMem(&memory, device);
+        result = api->hipDeviceTotalMem(&traits->memory, number);
     }
     if (!result) {
         what = "hipDeviceGetAttribute";
         result = api->hipDeviceGetAttribute(&traits->compute_units,
-                                            HIP_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+                                            HIP_ATTRIBUTE_MULTIPROCESSOR_COUNT, number);
     }
     if (!result)
         result = api->hipDeviceGetAttribute(&traits->max_shared,
-                                            HIP_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device);
-    lattn_status status = result ? lattn_hip_fail(result, what) : find_arch(env, api, device, info);
+                                            HIP_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, number);
+    lattn_status status = result ? lattn_hip_fail(result, what) : find_arch(env, api, number, info);
     if (status)
         return status;
 
     snprintf(info->backend, sizeof(info->backend), "hip");
-    snprintf(info->driver, sizeof(info->driver), "%s", api->common.version);
-    info->ordinal = device;
-    info->kind = LATTN_DEVICE_GPU;
-    info->memory = memory;
-    info->compute_units = traits->compute_units;
+    snprintf(info->driver, sizeof(info->driver), "HIP %d.%d", api->version / 10000000,
+             api->version / 100000 % 100);
     info->status = lattn_hip_choose_code(lattn_hip_archs, info->arch, &traits->features,
                                          info->reason, sizeof(info->reason));
-    if (!info->status && api->missing) {
-        info->status = lattn_hip_fail_missing(api);
-        snprintf(info->reason, sizeof(info->reason), "%s", lattn_error_message());
-    }
     return LATTN_OK;
 }
 
 lattn_status lattn_hip_probe(const struct lattn_env *env, lattn_found_fn found, void *user)
 {
-    int count = 0;
     const struct lattn_hip_api *api = lattn_hip_runtime();
-    int result = api ? api->hipGetDeviceCount(&count) : HIP_SUCCESS;
-    if (!api || result) {
-        if (api)
-            lattn_hip_fail(result, "hipGetDeviceCount");
-        lattn_log(env, LATTN_LOG_INFO, "%s", lattn_error_message());
-        return LATTN_OK;
-    }
-    for (int i = 0; i < count; i++) {
-        struct traits traits = {0};
-        lattn_device_info info = {.struct_size = sizeof(info)};
-        if (describe(env, api, i, &info, &traits)) {
-            lattn_log(env, LATTN_LOG_WARNING, "HIP device %d is left out: %s", i,
-                      lattn_error_message());
-            continue;
-        }
-        lattn_status status = found(user, &info, RANK);
-        if (status)
-            return status;
-    }
-    return LATTN_OK;
+    return lattn_driver_probe(env, api ? &api->common : NULL, RANK, found, user);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -151,20 +124,18 @@ lattn_status lattn_hip_open(const struct lattn_env *env, int32_t ordinal,
     if (!api)
         return LATTN_ERROR_NO_DEVICE;
     int count = 0;
-    int result = api->hipGetDeviceCount(&count);
-    if (result)
-        return lattn_hip_fail(result, "hipGetDeviceCount");
+    lattn_status status = lattn_hip_count(&api->common, &count);
+    if (status)
+        return status;
     const int64_t number = native ? native->number : ordinal;
     if (number < 0 || number >= count)
         return lattn_fail(LATTN_ERROR_INVALID_ARGUMENT,
                           "native.number = %lld: must be a HIP device, of which there are %d",
                           (long long)number, count);
 
-    struct traits traits = {0};
     lattn_device_info found = {.struct_size = sizeof(found)};
-    lattn_status status = describe(env, api, (int)number, &found, &traits);
-    if (!status && found.status)
-        status = lattn_fail(found.status, "%s", found.reason);
+    const uint64_t max_groups = UINT32_MAX / 256; /* a launch counts its threads in 32 bits */
+    status = lattn_driver_find(env, &api->common, (int)number, max_groups, &found, caps);
     if (status)
         return status;
 
@@ -174,13 +145,6 @@ lattn_status lattn_hip_open(const struct lattn_env *env, int32_t ordinal,
     lattn_driver_device_init(&opened->common, &api->common, env);
     opened->common.number = (int)number;
     opened->api = api;
-    *caps = (struct lattn_caps){
-        .features = traits.features,
-        .max_threads = 1024,
-        .max_shared = (uint32_t)traits.max_shared,
-        .compute_units = (uint32_t)traits.compute_units,
-        .max_groups = UINT32_MAX / 256, /* a launch counts its threads in 32 bits */
-    };
     if (native)
         *info = found;
     *device = opened;

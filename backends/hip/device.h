@@ -15,6 +15,10 @@ lattn_status lattn_hip_enter(const struct lattn_driver_device *device,
 void lattn_hip_leave(const struct lattn_driver_device *device,
                      const struct lattn_driver_scope *scope);
 lattn_status lattn_hip_check_stream(const struct lattn_driver_device *device, void *stream);
+lattn_status lattn_hip_count(const struct lattn_driver *driver, int *count);
+lattn_status lattn_hip_describe(const struct lattn_env *env, const struct lattn_driver *driver,
+                                int number, lattn_device_info *info,
+                                struct lattn_driver_traits *traits);
 
 /* The vtable's functions; their contracts are core/backend.h's. */
 lattn_status lattn_hip_probe(const struct lattn_env *env, lattn_found_fn found, void *user);
