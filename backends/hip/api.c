@@ -41,8 +41,9 @@ static void find_working(void *library)
 
 static void open_runtime(void)
 {
+    /* ROCm's own packages leave it to the user to tell the linker of their folder. */
     static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                                        "libamdhip64.so"};
+                                        "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so"};
     void *library = NULL;
     const char *name = NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !library; i++) {

@@ -38,7 +38,7 @@ static struct {
 static void *open_runtime(void)
 {
     static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                                        "libamdhip64.so"};
+                                        "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so"};
     void *library = NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !library; i++)
         library = dlopen(names[i], RTLD_NOW);
