@@ -84,12 +84,21 @@ export -f suite ordinals bench
     cat /opt/rocm/.info/version 2>/dev/null | sed 's/^/rocm    /'
 } >"$report"
 
+# Those of this machine's GPUs, from the numbers that Linux gives: 110001 is gfx1101, 90010 gfx90a.
+archs() {
+    cat /sys/class/kfd/kfd/topology/nodes/*/properties 2>/dev/null |
+        awk '$1 == "gfx_target_version" && $2 { printf "gfx%d%x%x\n", $2 / 10000, $2 / 100 % 100, $2 % 100 }' |
+        sort -u | paste -sd, -
+}
+
 build() {
+    local archs
+    archs=$(archs)
     [ -d "$folder/meson-info" ] || meson setup "$folder" -Dhip=enabled -Dtests=enabled \
-        -Dcommand=enabled -Dcuda=disabled -Dopencl=disabled || return
+        -Dcommand=enabled -Dcuda=disabled -Dopencl=disabled ${archs:+"-Damd_archs=$archs"} || return
     ninja -C "$folder"
 }
-export -f build
+export -f archs build
 
 if step "build" 1800 bash -c build; then
     step "devices" 60 "$lattn" devices

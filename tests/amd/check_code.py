@@ -75,7 +75,8 @@ def main():
                  if has_kernel(name, arch) and name not in names]
     print(*problems, f'{objects} code objects for {" ".join(found)}, {sum(map(len, found.values()))} kernels, '
           f'{disassembled} with matrix instructions', sep='\n')
-    sys.exit(bool(problems) or not disassembled)
+    matrix_archs = [arch for arch in found if arch.startswith(sum(FAMILIES.values(), ()))]
+    sys.exit(bool(problems) or not found or bool(matrix_archs) != bool(disassembled))
 
 
 main()
