@@ -96,10 +96,14 @@ static bool prefill(const struct setup *setup, const char *name, int64_t tokens,
         .state_out = {.base = setup->memory, .offset = (uint64_t)64 << 20},
         .workspace = {setup->memory, (uint64_t)128 << 20, (uint64_t)64 << 20},
     };
+    char plan[160];
     const double start = now();
     if (lattn_prefill_prepare(setup->stream, &params))
         return failed(name);
     printf("%-44s %8.2f us\n", "  its prepare, once", now() - start);
+    if (lattn_prefill_describe(setup->stream, &params, plan, sizeof(plan)))
+        return failed(name);
+    printf("  %s\n", plan);
     return measure(setup, name, call_prefill, &params);
 }
 

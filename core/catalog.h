@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* The steps a call is made of. Prefill runs either OUTPUT alone, one segment a sequence (a walking
- * row), or STATE, SCAN and OUTPUT over segments. Decode runs DECODE. */
+ * row) or over segments (a chaining one), or STATE, SCAN and OUTPUT over segments. Decode runs
+ * DECODE. */
 enum lattn_pass {
     LATTN_PASS_STATE,  /* WORK[segment] = the segment's own state (from zero), decayed to its end */
     LATTN_PASS_SCAN,   /* WORK[segment] = the state before the segment; writes final states and
@@ -24,6 +25,11 @@ enum lattn_pass {
 #define LATTN_CAN_WALK_VLLM 4 /* ... under the vllm decay rule too */
 /* A launch may have fewer groups than there is work: each takes every so many-th piece. */
 #define LATTN_CAN_TAKE_TURNS 8
+/* With LATTN_FLAG_CHAINED it needs no STATE and SCAN: each group finds the state before its segment
+ * from what the groups before it leave in WORK, and it reads state_in and writes state_out itself.
+ * WORK holds, for each group, a flag and a state in float32, padded to d_max by e_tile. No block
+ * states, and not under the vllm rule. */
+#define LATTN_CAN_CHAIN 16
 
 /* lattn_kernel_row.needs: what the row asks of a call. "Aligned" is a base, an offset and strides,
  * but for a unit one, that are multiples of 16 bytes. */

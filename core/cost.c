@@ -3,10 +3,16 @@
  */
 #include "cost.h"
 
+#include <math.h>
+
 #include "tiling.h"
 
 /* Launching two more kernels, and waiting for the last groups of each. */
 #define LAUNCHES_COST 128.0
+/* Groups of a chain waiting for each other. */
+#define WAIT_COST 32.0
+/* What a group that is missing on a unit costs, over what it would cost. */
+#define ALONE_COST 0.4
 
 /* The part of an axis that one tile covers. */
 static double part(uint16_t tile, int32_t extent)
@@ -20,8 +26,11 @@ static double token_time(const struct lattn_caps *caps, const struct lattn_reque
 {
     uint64_t units = caps->compute_units ? caps->compute_units : 1;
     double pace = row->pace ? row->pace / 100.0 : 1;
-    return (groups ? (double)((groups - 1) / units + 1) : 0) * pace *
-           part(row->e_tile, request->args.e) * part(row->d_tile, request->args.d);
+    double each = groups ? (double)((groups - 1) / units + 1) : 0;
+    /* A unit that runs fewer groups than it could waits more. */
+    if (row->pace && groups && each < row->groups_per_unit)
+        each += ALONE_COST * (row->groups_per_unit - each);
+    return each * pace * part(row->e_tile, request->args.e) * part(row->d_tile, request->args.d);
 }
 
 /* A state's bytes over those of one token's q, k, v and o. */
@@ -45,9 +54,25 @@ static double walk_cost(const struct lattn_caps *caps, const struct lattn_reques
     return all > longest ? all : longest;
 }
 
+static double chain_cost(const struct lattn_caps *caps, const struct lattn_request *request,
+                         const struct lattn_choice *choice, int32_t segment)
+{
+    double length = request->longest < segment ? (double)request->longest : segment;
+    double state = state_tokens(request);
+    /* A group reads k and v twice, and writes and reads states; those of others, by rows and in
+     * rows of the square root of their number, from a cache. */
+    double others = sqrt((double)lattn_ceil_div(request->longest, segment));
+    return token_time(caps, request, choice->output,
+                      lattn_groups_of(choice->output, request, segment)) *
+               (1.5 * length + (2 + others) * state) +
+           WAIT_COST;
+}
+
 static double segment_cost(const struct lattn_caps *caps, const struct lattn_request *request,
                            const struct lattn_choice *choice, int32_t segment)
 {
+    if (choice->may_chain)
+        return chain_cost(caps, request, choice, segment);
     double length = request->longest < segment ? (double)request->longest : segment;
     double state = state_tokens(request);
     /* STATE reads k and v, half of a token's bytes, and writes a state. */
@@ -70,7 +95,7 @@ int32_t lattn_choose_segment(const struct lattn_caps *caps, const struct lattn_r
     int32_t best = choice->may_walk ? LATTN_WHOLE_SEQUENCE : LATTN_BLOCK;
     *cost = choice->may_walk ? walk_cost(caps, request, choice)
                              : segment_cost(caps, request, choice, LATTN_BLOCK);
-    if (!choice->state || (!choice->may_walk && !choice->may_lengthen))
+    if ((!choice->state && !choice->may_chain) || (!choice->may_walk && !choice->may_lengthen))
         return best;
     for (int64_t segment = LATTN_BLOCK; segment < request->longest; segment *= 2) {
         double least = segment_cost(caps, request, choice, (int32_t)segment);

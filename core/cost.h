@@ -7,9 +7,10 @@
 
 /* The rows at hand, and what the call lets the output row do. */
 struct lattn_choice {
-    const struct lattn_kernel_row *output, *state, *scan; /* the latter two NULL: no segments */
+    const struct lattn_kernel_row *output, *state, *scan; /* the latter two NULL: no scan */
     bool may_walk;                                        /* whole sequences */
     bool may_lengthen;                                    /* segments of more than one block */
+    bool may_chain;                                       /* segments without a scan */
 };
 
 /* The segment length that the model expects to be fastest, or LATTN_WHOLE_SEQUENCE; and the time

@@ -123,6 +123,11 @@ static bool may_lengthen(const struct lattn_kernel_row *row, const struct lattn_
            !(request->args.flags & (LATTN_FLAG_KEPT | LATTN_FLAG_VLLM));
 }
 
+static bool may_chain(const struct lattn_kernel_row *row, const struct lattn_request *request)
+{
+    return (row->can & LATTN_CAN_CHAIN) && may_lengthen(row, request);
+}
+
 static lattn_status add_step(const struct lattn_device *device, struct lattn_plan *plan,
                              uint32_t row, uint64_t groups)
 {
@@ -161,9 +166,9 @@ static lattn_status plan_walk(const struct lattn_device *device,
                     launch_groups(device, request, &device->backend->rows[output], plan->segment));
 }
 
-static lattn_status plan_segments(const struct lattn_device *device,
-                                  const struct lattn_request *request, uint32_t output,
-                                  int32_t segment, const uint32_t rows[2], struct lattn_plan *plan)
+/* The numbers of segments, as kernels are told them. */
+static void set_segments(const struct lattn_request *request, int32_t segment,
+                         struct lattn_plan *plan)
 {
     const struct lattn_args *args = &request->args;
     int64_t total = lattn_segment_count(request, segment);
@@ -172,7 +177,28 @@ static lattn_status plan_segments(const struct lattn_device *device,
     plan->segments =
         (int32_t)((args->flags & LATTN_FLAG_PACKED) || !args->sequences ? total
                                                                         : total / args->sequences);
-    lattn_status status = lattn_states_size(total, args->heads, args->d, args->e, &plan->workspace);
+}
+
+static lattn_status plan_chain(const struct lattn_device *device,
+                               const struct lattn_request *request, uint32_t output,
+                               int32_t segment, struct lattn_plan *plan)
+{
+    const struct lattn_kernel_row *row = &device->backend->rows[output];
+    uint64_t groups = lattn_groups_of(row, request, segment);
+    set_segments(request, segment, plan);
+    plan->chained = true;
+    lattn_status status = lattn_chain_size(row, groups, &plan->workspace);
+    return status ? status : add_step(device, plan, output, groups);
+}
+
+static lattn_status plan_segments(const struct lattn_device *device,
+                                  const struct lattn_request *request, uint32_t output,
+                                  int32_t segment, const uint32_t rows[2], struct lattn_plan *plan)
+{
+    const struct lattn_args *args = &request->args;
+    set_segments(request, segment, plan);
+    lattn_status status = lattn_states_size(lattn_segment_count(request, segment), args->heads,
+                                            args->d, args->e, &plan->workspace);
     if (status)
         return status;
     uint64_t groups =
@@ -217,6 +243,7 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
             .scan = can_segment ? &backend->rows[rows[1]] : NULL,
             .may_walk = may_walk(row, request),
             .may_lengthen = may_lengthen(row, request),
+            .may_chain = may_chain(row, request),
         };
         if (!choice.may_walk && !can_segment)
             continue;
@@ -229,10 +256,13 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
             least = cost;
         }
     }
-    if (best < backend->row_count)
-        return segment == LATTN_WHOLE_SEQUENCE
-                   ? plan_walk(device, request, best, plan)
+    if (best < backend->row_count) {
+        if (segment == LATTN_WHOLE_SEQUENCE)
+            return plan_walk(device, request, best, plan);
+        return may_chain(&backend->rows[best], request)
+                   ? plan_chain(device, request, best, segment, plan)
                    : plan_segments(device, request, best, segment, rows, plan);
+    }
     for (enum lattn_pass pass = LATTN_PASS_STATE; pass <= LATTN_PASS_SCAN; pass++) {
         if (rows[pass] == backend->row_count &&
             find_row(device, kind, LATTN_PASS_OUTPUT, request->offers, 0) < backend->row_count)
@@ -258,13 +288,25 @@ lattn_status lattn_plan_workspace_bound(const struct lattn_device *device,
                                         const struct lattn_request *request, uint64_t *bytes)
 {
     const struct lattn_args *args = &request->args;
-    *bytes = 0;
-    if (find_row(device, &request->kind, LATTN_PASS_STATE, UINT32_MAX, 0) ==
-        device->backend->row_count)
-        return LATTN_OK;
+    const struct lattn_backend *backend = device->backend;
     /* The most segments are blocks, and packed sequences have the most of those. */
-    return lattn_states_size(request->total / LATTN_BLOCK + args->sequences, args->heads, args->d,
-                             args->e, bytes);
+    struct lattn_request packed = *request;
+    packed.args.tokens = request->total;
+    packed.args.flags |= LATTN_FLAG_PACKED;
+    lattn_status status = LATTN_OK;
+    *bytes = 0;
+    if (find_row(device, &request->kind, LATTN_PASS_STATE, UINT32_MAX, 0) < backend->row_count)
+        status = lattn_states_size(lattn_segment_count(&packed, LATTN_BLOCK), args->heads, args->d,
+                                   args->e, bytes);
+    for (uint32_t i = 0; !status && i < backend->row_count; i++) {
+        const struct lattn_kernel_row *row = &backend->rows[i];
+        uint64_t size = 0;
+        if (!(row->can & LATTN_CAN_CHAIN) || !lattn_row_serves(row, &device->caps, &request->kind))
+            continue;
+        status = lattn_chain_size(row, lattn_groups_of(row, &packed, LATTN_BLOCK), &size);
+        *bytes = size > *bytes ? size : *bytes;
+    }
+    return status;
 }
 
 void lattn_plan_describe(const struct lattn_device *device, const struct lattn_plan *plan,
@@ -274,9 +316,10 @@ void lattn_plan_describe(const struct lattn_device *device, const struct lattn_p
         snprintf(text, size, "nothing to launch");
         return;
     }
-    int used = plan->segmented ? snprintf(text, size, "%d segments of %d tokens: ", plan->segments,
-                                          plan->segment)
-                               : snprintf(text, size, "whole sequences: ");
+    int used = plan->segmented
+                   ? snprintf(text, size, "%d segments of %d tokens%s: ", plan->segments,
+                              plan->segment, plan->chained ? ", chained" : "")
+                   : snprintf(text, size, "whole sequences: ");
     for (uint32_t i = 0; i < plan->step_count && used >= 0 && (size_t)used < size; i++) {
         used += snprintf(text + used, size - (size_t)used, "%s%s x %llu", i ? ", " : "",
                          device->backend->rows[plan->steps[i].row].entry,

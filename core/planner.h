@@ -14,7 +14,8 @@ struct lattn_step {
 struct lattn_plan {
     struct lattn_step steps[3];
     uint32_t step_count;
-    bool segmented;
+    bool segmented;     /* over segments */
+    bool chained;       /* ... in one launch */
     int32_t segment;    /* tokens in a segment */
     int32_t segments;   /* as lattn_args.segments */
     uint64_t workspace; /* bytes */

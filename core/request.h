@@ -23,7 +23,7 @@ struct lattn_request {
     int64_t longest;        /* no sequence is longer */
     int64_t total;          /* tokens of all sequences together */
     uint64_t workspace;     /* bytes given */
-    struct lattn_args args; /* all but segment, segments and LATTN_FLAG_SEGMENTED */
+    struct lattn_args args; /* all but segment, segments and how segments go together */
     void *memories[LATTN_MEM_COUNT];
 };
 

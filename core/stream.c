@@ -156,7 +156,7 @@ lattn_status lattn_stream_run(lattn_stream *stream, const struct lattn_request *
     args.segment = plan->segment;
     args.segments = plan->segments;
     if (plan->segmented)
-        args.flags |= LATTN_FLAG_SEGMENTED;
+        args.flags |= plan->chained ? LATTN_FLAG_CHAINED : LATTN_FLAG_SEGMENTED;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct lattn_step *step = &plan->steps[i];
         const struct lattn_kernel_row *row = &backend->rows[step->row];

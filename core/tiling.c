@@ -45,3 +45,16 @@ lattn_status lattn_states_size(int64_t count, int64_t heads, int64_t d, int64_t 
     *bytes = (uint64_t)size;
     return LATTN_OK;
 }
+
+lattn_status lattn_chain_size(const struct lattn_kernel_row *row, uint64_t groups, uint64_t *bytes)
+{
+    uint64_t state = (uint64_t)row->d_max * (row->e_tile ? row->e_tile : row->e_max);
+    int64_t size;
+    /* A flag takes as much as an element; states begin at a multiple of 16 bytes. */
+    if (__builtin_mul_overflow(groups, (state + 1) * sizeof(float), &size) ||
+        __builtin_add_overflow(size, 16, &size))
+        return lattn_fail(LATTN_ERROR_UNSUPPORTED, "the states of %llu groups pass 2^63 bytes",
+                          (unsigned long long)groups);
+    *bytes = groups ? (groups / 4 + 1) * 16 + groups * state * sizeof(float) : 0;
+    return LATTN_OK;
+}

@@ -25,4 +25,8 @@ uint64_t lattn_groups_of(const struct lattn_kernel_row *row, const struct lattn_
 /* Bytes of `count` float32 states for each head. */
 lattn_status lattn_states_size(int64_t count, int64_t heads, int64_t d, int64_t e, uint64_t *bytes);
 
+/* Bytes of WORK for a chain (LATTN_CAN_CHAIN) of so many groups: a flag for each and a count, then
+ * a padded state for each. */
+lattn_status lattn_chain_size(const struct lattn_kernel_row *row, uint64_t groups, uint64_t *bytes);
+
 #endif

@@ -32,7 +32,7 @@ enum lattn_memory_slot {
     LATTN_MEM_STATE_OUT,
     LATTN_MEM_SLOT_OUT,
     LATTN_MEM_KEPT, /* prefill: block states; decode: token states */
-    LATTN_MEM_WORK, /* prefix states, float [segments][h][d][e] */
+    LATTN_MEM_WORK, /* prefix states, float [segments][h][d][e]; of a chain, the row's own */
     LATTN_MEM_COUNT
 };
 
@@ -49,6 +49,9 @@ enum lattn_memory_slot {
 #define LATTN_FLAG_VLLM 512 /* the vllm decay rule, else the recurrence */
 /* Outputs start from the prefix states in WORK; the scan has dealt with state_in and state_out. */
 #define LATTN_FLAG_SEGMENTED 1024
+/* Segments without a scan before: groups find the prefix states themselves, by way of WORK, read
+ * state_in and write state_out. */
+#define LATTN_FLAG_CHAINED 2048
 
 /* Element types of q, k, v, o and of states, numbered as lattn_dtype. */
 #define LATTN_TYPE_F32 0
@@ -88,6 +91,7 @@ struct lattn_args {
 /* Segments. A sequence of n tokens has ceil(n / segment) of them. Dense: segment j of sequence i
  * has number i * segments + j. Packed: it has number floor(cu_seqlens[i] / segment) + i + j, which
  * is unique and below floor(tokens / segment) + sequences, so that neither the host nor the device
- * needs a table; some numbers name no segment. Prefix states lie in WORK by that number. */
+ * needs a table; some numbers name no segment. Prefix states lie in WORK by that number. A packed
+ * sequence has one number more than it needs, or, if it is empty, one that stands for it. */
 
 #endif

@@ -83,13 +83,13 @@ LATTN_FUNCTION void lattn_segment_get(const struct lattn_args *a,
     segment->length = left < 0 ? 0 : left < a->segment ? left : a->segment;
 }
 
-/* For an OUTPUT that can walk: without a scan before it a group has a whole sequence, which may be
- * empty and still has its state to hand on. */
+/* For an OUTPUT that can walk: without segments a group has a whole sequence, which may be empty
+ * and still has its state to hand on. */
 LATTN_FUNCTION void lattn_segment_walk(const struct lattn_args *a,
                                        LATTN_GLOBAL const int *cu_seqlens, lattn_i64 number,
                                        struct lattn_segment *segment)
 {
-    if (a->flags & LATTN_FLAG_SEGMENTED) {
+    if (a->flags & (LATTN_FLAG_SEGMENTED | LATTN_FLAG_CHAINED)) {
         lattn_segment_get(a, cu_seqlens, number, segment);
         return;
     }

@@ -1,4 +1,6 @@
 /* The planner: which rows of a catalogue a call gets. */
+#include <string.h>
+
 #include "planner_bench.h"
 
 /* Which decode row the call gets. */
@@ -205,6 +207,61 @@ static void walking_rows(void **state)
     close_bench();
 }
 
+static void chaining_rows(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        {.entry = "chain",
+         .pass = LATTN_PASS_OUTPUT,
+         .types = LATTN_TYPES_ALL,
+         .d_min = 1,
+         .d_max = 64,
+         .e_min = 1,
+         .e_max = 256,
+         .threads = 64,
+         .can = LATTN_CAN_WALK | LATTN_CAN_CHAIN,
+         .e_tile = 32},
+        {.entry = "output", .pass = LATTN_PASS_OUTPUT, ANY, .token_tile = 256},
+        {.entry = "state", .pass = LATTN_PASS_STATE, ANY},
+        {.entry = "scan", .pass = LATTN_PASS_SCAN, ANY},
+    };
+    fake.caps.compute_units = 132;
+    open_bench(rows, 4);
+    /* Few heads and long sequences: one launch, of a group for each segment. Tiles of e: 2. */
+    lattn_prefill_params p = some_prefill(1, 65536, 3, 40);
+    p.state_out.base = somewhere;
+    run(&p);
+    assert_int_equal(fake.launch_count, 1);
+    const struct lattn_args *a = &fake.args[0];
+    assert_true(a->segments > 1);
+    assert_launched(0, "chain", 2 * 3 * (uint64_t)a->segments);
+    assert_int_equal(a->segments, (65536 + a->segment - 1) / a->segment);
+    assert_int_equal(a->flags, LATTN_FLAG_STATE_OUT | LATTN_FLAG_CHAINED);
+    char text[200];
+    assert_ok(lattn_prefill_describe(bench.stream, &p, text, sizeof(text)));
+    assert_non_null(strstr(text, ", chained: chain x "));
+    /* Whole sequences where there are enough. */
+    p.heads = 132;
+    run(&p);
+    assert_launched(0, "chain", 2 * 132);
+    assert_int_equal(p.workspace.size, 0);
+    /* What a chain does not do. */
+    p.heads = 3;
+    p.d = 65;
+    p.e = 40;
+    run(&p);
+    assert_int_equal(fake.launch_count, 3);
+    p.d = 40;
+    p.block_states.base = somewhere;
+    run(&p);
+    assert_int_equal(fake.launch_count, 3);
+    p.block_states.base = NULL;
+    p.decay = LATTN_DECAY_VLLM;
+    run(&p);
+    assert_int_equal(fake.launch_count, 3);
+    close_bench();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup(rows_by_type_of_states, bench_reset),
         cmocka_unit_test_setup(rows_by_device, bench_reset),
         cmocka_unit_test_setup(walking_rows, bench_reset),
+        cmocka_unit_test_setup(chaining_rows, bench_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,7 +237,7 @@ static struct lattn_kernel_row random_row(struct random *r, enum lattn_pass pass
     if (random_chance(r, 3))
         row.needs = (uint32_t)random_range(r, 0, 127);
     if (pass == LATTN_PASS_OUTPUT)
-        row.can = (uint32_t)random_range(r, 0, 7);
+        row.can = (uint32_t)random_range(r, 0, 7) | (random_chance(r, 2) ? LATTN_CAN_CHAIN : 0);
     static const uint16_t tiles[] = {0, 16, 32, 64};
     row.e_tile = tiles[random_range(r, 0, 3)];
     if (pass != LATTN_PASS_OUTPUT)
@@ -254,7 +254,7 @@ static void any_catalogue(void **state)
 {
     (void)state;
     struct random random = random_named("any catalogue"), *r = &random;
-    int ran = 0, refused = 0;
+    int ran = 0, refused = 0, chains = 0;
     for (int i = 0; i < 3000; i++) {
         struct lattn_kernel_row rows[7];
         uint32_t count = (uint32_t)random_range(r, 1, 7);
@@ -265,7 +265,8 @@ static void any_catalogue(void **state)
         open_bench(rows, count);
         lattn_prefill_params p =
             some_prefill(random_range(r, 1, 5), random_range(r, 1, 20000),
-                         (int32_t)random_range(r, 1, 64), (int32_t)random_range(r, 1, 256));
+                         (int32_t)random_range(r, 1, random_chance(r, 2) ? 4 : 64),
+                         (int32_t)random_range(r, 1, 256));
         p.dtype = (lattn_dtype)random_range(r, 0, 2);
         p.decay = (lattn_decay)random_range(r, 0, 1);
         p.q.offset = random_chance(r, 2) ? 16 : 4;
@@ -289,11 +290,25 @@ static void any_catalogue(void **state)
                 const struct lattn_args *a = &fake.args[j];
                 const struct lattn_kernel_row *row = fake.launched[j];
                 bool segmented = a->flags & LATTN_FLAG_SEGMENTED;
+                bool chained = a->flags & LATTN_FLAG_CHAINED;
                 assert_true(row->types >> p.dtype & 1);
                 assert_true(p.d <= row->d_max);
                 assert_true(fake.launches[j].groups > 0);
                 assert_int_equal(segmented, fake.launch_count > 1 || row->pass == LATTN_PASS_SCAN);
-                assert_int_equal(segmented, bytes > 0);
+                assert_int_equal(segmented || chained, bytes > 0);
+                if (chained) {
+                    assert_int_equal(row->can & (LATTN_CAN_WALK | LATTN_CAN_CHAIN),
+                                     LATTN_CAN_WALK | LATTN_CAN_CHAIN);
+                    assert_false(segmented || p.block_states.base || p.decay);
+                    assert_int_equal(a->segment % LATTN_BLOCK, 0);
+                    /* A flag for each group, a count, and a padded state for each. */
+                    uint64_t groups = fake.launches[j].groups;
+                    uint64_t columns = row->e_tile ? row->e_tile : row->e_max;
+                    assert_int_equal(bytes,
+                                     (groups / 4 + 1) * 16 + groups * row->d_max * columns * 4);
+                    chains++;
+                    continue;
+                }
                 if (!segmented) {
                     assert_true(row->can & LATTN_CAN_WALK);
                     assert_true(!p.block_states.base || (row->can & LATTN_CAN_WALK_KEPT));
@@ -316,7 +331,8 @@ static void any_catalogue(void **state)
         }
         close_bench();
     }
-    assert_true(ran > 300 && refused > 300); /* the draw is not all of one kind */
+    /* The draw is not all of one kind. */
+    assert_true(ran > 300 && refused > 300 && chains > 10);
 }
 
 /* The numbers of packed segments (kernels/args.h) are all different and below args.segments. */

@@ -260,6 +260,38 @@ static void add_poison(struct case_list *list)
     case_add(list, c, "poison, small");
 }
 
+/* Few heads and long sequences, so that a device with many units cuts them into segments: an empty
+ * one at the beginning and at the end, one of a single token, one that just passes a segment, and
+ * one of many segments. */
+static void add_segments(struct case_list *list)
+{
+    static const int32_t lengths[] = {0, 257, 1, 0, 2600, 700, 0};
+    static const int32_t dims[][2] = {{40, 48}, {64, 72}, {128, 128}, {120, 40}, {200, 24}};
+    enum { SEQUENCES = sizeof(lengths) / sizeof(*lengths) };
+    for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
+        for (int kind = 0; kind < 4; kind++) {
+            struct attention_case c = plain;
+            c.packed = kind != 3;
+            c.batch = c.packed ? SEQUENCES : 1;
+            c.tokens = 2600;
+            for (int j = 0; c.packed && j < SEQUENCES; j++)
+                c.lengths[j] = lengths[j];
+            c.d = dims[i][0];
+            c.e = dims[i][1];
+            c.dtype = kind == 3 ? LATTN_BF16 : (lattn_dtype)kind;
+            c.tf32 = kind == 0 && i % 2;
+            c.layout = kind == 2 ? LAYOUT_FUSED : LAYOUT_DEFAULT;
+            c.heads = 2;
+            c.qk_heads = 1 + (int32_t)i % 2;
+            c.slopes = kind == 1 ? SLOPES_ZERO : SLOPES_MIXED;
+            c.start = kind == 3 ? START_ZERO : START_POOL;
+            c.final = kind == 0 ? FINAL_IN_PLACE : kind == 1 ? FINAL_POOL : FINAL_ROWS;
+            c.flags = kind == 0;
+            c.padding = kind == 1 && i % 2;
+            case_add(list, c, "segments, d %d, e %d, kind %d", (int)c.d, (int)c.e, kind);
+        }
+}
+
 static void add_rest(struct case_list *list)
 {
     struct attention_case c = plain;
@@ -320,6 +352,7 @@ int main(int argc, char **argv)
     add_packed(&list);
     add_states(&list);
     add_poison(&list);
+    add_segments(&list);
     add_rest(&list);
     for (int i = 0; i < (test_effort() == TEST_QUICK ? 6 : 40); i++)
         case_add_random(&list, false, i);

@@ -31,7 +31,7 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
 #define NEEDS_f32 0
 #define PASS_output LATTN_PASS_OUTPUT
 #define PASS_state LATTN_PASS_STATE
-#define CAN_output LATTN_CAN_WALK
+#define CAN_output (LATTN_CAN_WALK | LATTN_CAN_CHAIN)
 #define CAN_state 0
 #define NEEDS_output LATTN_NEEDS_RECURRENCE
 #define NEEDS_state 0

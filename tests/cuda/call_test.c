@@ -123,6 +123,26 @@ static void launches_alone(void **state)
     assert_launches_alone(decode, scene);
 }
 
+/* Few heads and long sequences go by segments, and still in one launch. */
+static void segments_in_one_launch(void **state)
+{
+    struct scene *scene = *state;
+    const lattn_dtype dtypes[] = {LATTN_F32, LATTN_F16, LATTN_BF16};
+    lattn_prefill_params *p = &scene->prefill;
+    for (int i = 0; i < 4; i++) {
+        p->dtype = dtypes[i % 3];
+        p->precision = i == 3 ? LATTN_PRECISION_TF32 : LATTN_PRECISION_FULL;
+        p->d = i == 2 ? 192 : 128;
+        assert_status(LATTN_OK, lattn_prefill_prepare(scene->stream, p));
+        fake->forget();
+        assert_status(LATTN_OK, prefill(scene));
+        assert_int_equal(fake->calls("cuLaunchKernel"), 1);
+        const struct fake_cuda_launch launch = fake->last_launch();
+        assert_true(launch.args.flags & LATTN_FLAG_CHAINED);
+        assert_true(launch.args.segments > 1);
+    }
+}
+
 static void capture(void **state)
 {
     struct scene *scene = *state;
@@ -158,6 +178,7 @@ int main(void)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(launches_alone, begin, end),
+        cmocka_unit_test_setup_teardown(segments_in_one_launch, begin, end),
         cmocka_unit_test_setup_teardown(capture, begin, end),
         cmocka_unit_test_setup_teardown(failing_launch, begin, end),
     };

@@ -4,12 +4,16 @@
  *     state^T = g^C state^T + (w v)^T k          w_j = g^(C-1-j)
  *     o       = diag(g^(t+1)) q state + S v      S = the masked and decayed q k^T
  *
+ * For a segment's own state it goes from the last chunk to the first, and a second walk, for the
+ * outputs, finds the first chunks in the L2.
+ *
  * Each warp has its own columns of e. The layout of an accumulator is that of a B operand of the
  * transposed matrix, so the state need only be rounded, in place, to be multiplied by q. q, k and v
  * come through shared memory, several chunks ahead. */
 #ifndef LATTN_TENSOR_WALK_CUH
 #define LATTN_TENSOR_WALK_CUH
 
+#include "chain.cuh"
 #include "group.cuh"
 #include "kernels/sequence.h"
 #include "state_io.cuh"
@@ -50,17 +54,20 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         return threadIdx.x >> 5;
     }
 
-    /* Calls f(value, d, e within the group's tile) for each element of the state. */
+    /* Calls f(value, d, e within the group's tile) for each element of the state. Where the
+     * elements are is worked out anew each time, lest a hundred addresses are kept from one time to
+     * the next. */
     template <typename F> static __device__ __forceinline__ void each(state_tile state, F f)
     {
+        const int thread = lattn_opaque((int)threadIdx.x);
 #pragma unroll
         for (int m = 0; m < e_tiles; m++) {
 #pragma unroll
             for (int n = 0; n < d_tiles; n++) {
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    f(state[m][n][i], n * 8 + lane() % 4 * 2 + i % 2,
-                      warp() * E + m * 16 + lane() / 4 + i / 2 * 8);
+                    f(state[m][n][i], n * 8 + thread % 4 * 2 + i % 2,
+                      thread / 32 * E + m * 16 + thread % 32 / 4 + i / 2 * 8);
             }
         }
     }
@@ -348,12 +355,13 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         __syncwarp();
     }
 
-    /* state = g^length state + (w v)^T k. With float32 the chunk's part is summed apart: the tensor
-     * cores round towards zero as they accumulate, which would add up over a long walk. */
+    /* state = g^length state + (w v)^T k; of a segment's own state, state += g^after (w v)^T k, and
+     * `weight` is the power. With float32, too, the chunk's part is summed apart: the tensor cores
+     * round towards zero as they accumulate, which would add up over a long walk. */
     static __device__ __forceinline__ void update(state_tile state, const value_tile v, uint32_t k,
-                                                  float slope, float decay, int length)
+                                                  float slope, float weight, int length)
     {
-        constexpr bool apart = P::type == LATTN_TYPE_F32;
+        constexpr bool apart = !output || P::type == LATTN_TYPE_F32;
         slope = lattn_opaque(slope);
         operand_a a[token_tiles][e_tiles];
 #pragma unroll
@@ -373,7 +381,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
             for (int m = 0; m < e_tiles; m++)
 #pragma unroll
                 for (int i = 0; i < 8; i++)
-                    sum[m][i] = apart ? 0.0f : state[m][2 * n + i / 4][i % 4] * decay;
+                    sum[m][i] = apart ? 0.0f : state[m][2 * n + i / 4][i % 4] * weight;
 #pragma unroll
             for (int j = 0; j < token_tiles; j++) {
                 operand_b b[2];
@@ -389,7 +397,9 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
                     float &x = state[m][2 * n + i / 4][i % 4];
-                    x = apart ? fmaf(decay, x, sum[m][i]) : sum[m][i];
+                    x = !output ? fmaf(weight, sum[m][i], x)
+                        : apart ? fmaf(weight, x, sum[m][i])
+                                : sum[m][i];
                 }
         }
     }
@@ -403,85 +413,50 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         }
     }
 
-    static __device__ __forceinline__ void run(const void *q, const void *k, const void *v, void *o,
-                                               const float *slopes, const int *cu_seqlens,
-                                               const unsigned char *has_initial,
-                                               const void *state_in, const void *slot_in,
-                                               void *state_out, const void *slot_out, float *work,
-                                               const struct lattn_args &a)
-    {
-        extern __shared__ __align__(128) unsigned char memory[];
-        const uint32_t base = lattn_shared_at(memory);
-        struct lattn_group group;
-        struct lattn_segment segment;
-        struct lattn_slots slots;
-        lattn_group_here(a, width, &group);
-        if (output)
-            lattn_segment_walk(&a, cu_seqlens, group.segment, &segment);
-        else
-            lattn_segment_get(&a, cu_seqlens, group.segment, &segment);
-        const bool segmented = !output || (a.flags & LATTN_FLAG_SEGMENTED);
-        if (segmented && segment.length == 0)
-            return;
-        lattn_slots_get(&a, has_initial, slot_in, slot_out, segment.sequence.number, &slots);
-        const int head = group.head, first_e = group.e_tile * width, columns = a.e - first_e;
-        const element *const q_from =
-            (const element *)q +
-            lattn_token_at(&a.q, &segment.sequence, head / a.group, segment.first);
-        const element *const k_from =
-            (const element *)k +
-            lattn_token_at(&a.k, &segment.sequence, head / a.group, segment.first);
-        const element *const v_from = (const element *)v +
-                                      lattn_token_at(&a.v, &segment.sequence, head, segment.first) +
-                                      first_e;
-        element *const o_to =
-            (element *)o + lattn_token_at(&a.o, &segment.sequence, head, segment.first) + first_e;
-        if (slots.padding) {
-            if (output)
-                zero(o_to, a.o.token, segment.length, columns);
-            return;
-        }
+    /* Where a segment's rows begin. */
+    struct rows {
+        const element *q, *k, *v;
+        element *o;
+        long long count;
+        int columns;
+        float slope;
+    };
 
-        const int chunks = (int)((segment.length + C - 1) / C);
-        auto fill = [&](int chunk) {
-            if (chunk < chunks) {
-                const long long first = (long long)chunk * C;
-                const int rows = (int)min((long long)C, segment.length - first);
-                const uint32_t to = base + chunk % stages * stage_bytes;
-                lattn_tile_fill<element, C, D, fast>(to + q_bytes, k_from + first * a.k.token,
-                                                     a.k.token, rows, a.d);
+    static __device__ __forceinline__ void walk(state_tile state, uint32_t base, const rows &x,
+                                                const struct lattn_args &a)
+    {
+        const int chunks = (int)((x.count + C - 1) / C);
+        auto fill = [&](int step) {
+            if (step < chunks) {
+                const long long first = (long long)(output ? step : chunks - 1 - step) * C;
+                const int have = (int)min((long long)C, x.count - first);
+                const uint32_t to = base + step % stages * stage_bytes;
+                lattn_tile_fill<element, C, D, fast>(to + q_bytes, x.k + first * a.k.token,
+                                                     a.k.token, have, a.d);
                 if (output)
-                    lattn_tile_fill<element, C, D, fast>(to, q_from + first * a.q.token, a.q.token,
-                                                         rows, a.d);
+                    lattn_tile_fill<element, C, D, fast>(to, x.q + first * a.q.token, a.q.token,
+                                                         have, a.d);
                 lattn_tile_fill<element, C, width, fast>(
-                    to + q_bytes + k_bytes, v_from + first * a.v.token, a.v.token, rows, columns);
+                    to + q_bytes + k_bytes, x.v + first * a.v.token, a.v.token, have, x.columns);
             }
             lattn_copy_commit();
         };
-        state_tile state;
-        each(state, [&](float &x, int, int) { x = 0.0f; });
-        if (output && (segmented || slots.initial)) {
-            const void *const from = segmented ? work : state_in;
-            const lattn_state_view view =
-                segmented ? lattn_state_view(a, segment.number, head, first_e, from)
-                          : lattn_state_view(a, a.in, slots.in, head, first_e, from);
-            load(state, view, from, base);
-        }
-#pragma unroll
+        const float whole_decay = lattn_decay_weight(x.slope, C);
+        const float slope = fminf(x.slope * 1.4426950408889634f, 1e30f);
+        /* Not unrolled: this runs once, and fetching its code would take longer. */
+#pragma unroll 1
         for (int i = 0; i < stages - 1; i++)
             fill(i);
-
-        const float whole_decay = lattn_decay_weight(slopes[a.slopes + head], C);
-        const float slope = fminf(slopes[a.slopes + head] * 1.4426950408889634f, 1e30f);
-        for (int chunk = 0; chunk < chunks; chunk++) {
+#pragma unroll 1
+        for (int step = 0; step < chunks; step++) {
             lattn_copy_wait<stages - 2>();
             __syncthreads();
-            fill(chunk + stages - 1);
+            fill(step + stages - 1);
 
-            const uint32_t q_tile = base + chunk % stages * stage_bytes;
+            const uint32_t q_tile = base + step % stages * stage_bytes;
             const uint32_t k_tile = q_tile + q_bytes, v_tile = k_tile + k_bytes;
-            const long long first = (long long)chunk * C;
-            const int length = (int)min((long long)C, segment.length - first);
+            const long long first = (long long)(output ? step : chunks - 1 - step) * C;
+            const int length = (int)min((long long)C, x.count - first);
             output_tile out;
             if (output) {
                 scores(base, q_tile, k_tile, slope, a.scale);
@@ -501,21 +476,143 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
                     from_state(out, state, q_tile, slope, a.scale);
                     from_chunk_exactly(out, base, q_tile, k_tile, v_tile, slope, a.scale);
                 }
-                store(out, base + staging_at, o_to + first * a.o.token, a.o.token, length, columns);
+                store(out, base + staging_at, x.o + first * a.o.token, a.o.token, length,
+                      x.columns);
             }
-            const float decay =
-                length == C ? whole_decay : lattn_decay_weight(slopes[a.slopes + head], length);
-            update(state, values, k_tile, slope, decay, length);
+            const float weight = !output
+                                     ? lattn_decay_weight(x.slope, (int)(x.count - first) - length)
+                                 : length == C ? whole_decay
+                                               : lattn_decay_weight(x.slope, length);
+            update(state, values, k_tile, slope, weight, length);
+        }
+        lattn_copy_wait<0>();
+        __syncthreads();
+    }
+
+    /* ---- a segment ---- */
+
+    struct group_barrier {
+        static __device__ __forceinline__ void wait()
+        {
+            __syncthreads();
+        }
+    };
+    static constexpr int floats = e_tiles * d_tiles * 4;
+    typedef lattn_chain<floats, LATTN_TENSOR_THREADS, group_barrier> chain;
+    static_assert(chain::shared_bytes <= state_bytes, "states pass through where chunks were");
+    /* Walks for the own states of a chain's segments: no q, and its room for more stages. */
+    static constexpr int own_stages =
+        walk_bytes / (k_bytes + v_bytes) < 5 ? walk_bytes / (k_bytes + v_bytes) : 5;
+    typedef lattn_walk<P, D, E, C, own_stages, fast, false> own_walk;
+
+    /* Finds the state before a segment of a chain, and leaves it in shared memory as threads hold
+     * it. (A function of its own, lest its registers and the walk's get into each other's way.) */
+    static __device__ __noinline__ void find_prefix(chain &link, bool initial, uint32_t base,
+                                                    const rows &x, const struct lattn_args &a)
+    {
+        state_tile state;
+        float(&flat)[floats] = *(float(*)[floats])state;
+        each(state, [&](float &s, int, int) { s = 0.0f; });
+#pragma unroll 1
+        for (int step = link.last() ? chain::IN_ROW : chain::OWN; step < chain::STEPS; step++) {
+            if (step != chain::OWN)
+                link.wait_begun();
+            link.add(step, initial, flat, x.slope, base);
+            if (step == chain::OWN) {
+                const typename own_walk::rows own = {x.q,     x.k,       x.v,    x.o,
+                                                     x.count, x.columns, x.slope};
+                own_walk::walk(state, base, own, a);
+            } else if (step == chain::ROW) {
+                link.publish(flat);
+                each(state, [&](float &s, int, int) { s = 0.0f; });
+            }
+        }
+        link.put(flat, base);
+    }
+
+    static __device__ __forceinline__ void
+    serve(const void *q, const void *k, const void *v, void *o, const float *slopes,
+          const int *cu_seqlens, const unsigned char *has_initial, const void *state_in,
+          const void *slot_in, void *state_out, const void *slot_out, float *work, chain &link,
+          uint32_t base, const struct lattn_args &a)
+    {
+        const bool chained = output && (a.flags & LATTN_FLAG_CHAINED);
+        const bool segmented = !output || (a.flags & LATTN_FLAG_SEGMENTED);
+        struct lattn_group group;
+        struct lattn_segment segment;
+        struct lattn_slots slots;
+        lattn_group_here(a, width, &group);
+        if (output)
+            lattn_segment_walk(&a, cu_seqlens, group.segment, &segment);
+        else
+            lattn_segment_get(&a, cu_seqlens, group.segment, &segment);
+        /* A chain passes on the state of an empty sequence, too. */
+        if ((segmented || (chained && segment.first != 0)) && segment.length == 0)
+            return;
+        lattn_slots_get(&a, has_initial, slot_in, slot_out, segment.sequence.number, &slots);
+        const int head = group.head, first_e = group.e_tile * width;
+        const rows x = {
+            (const element *)q +
+                lattn_token_at(&a.q, &segment.sequence, head / a.group, segment.first),
+            (const element *)k +
+                lattn_token_at(&a.k, &segment.sequence, head / a.group, segment.first),
+            (const element *)v + lattn_token_at(&a.v, &segment.sequence, head, segment.first) +
+                first_e,
+            (element *)o + lattn_token_at(&a.o, &segment.sequence, head, segment.first) + first_e,
+            segment.length,
+            a.e - first_e,
+            slopes[a.slopes + head],
+        };
+        if (slots.padding) {
+            if (output)
+                zero(x.o, a.o.token, segment.length, x.columns);
+            return;
         }
 
-        if (!output || (!segmented && (a.flags & LATTN_FLAG_STATE_OUT))) {
-            void *const to = output ? state_out : work;
+        state_tile state;
+        each(state, [&](float &s, int, int) { s = 0.0f; });
+        const bool last = segment.first + segment.length == segment.sequence.length;
+        if (output && (segmented || (slots.initial && (!chained || segment.first == 0)))) {
+            const void *const from = segmented ? work : state_in;
             const lattn_state_view view =
-                output ? lattn_state_view(a, a.out, slots.out, head, first_e, to)
-                       : lattn_state_view(a, segment.number, head, first_e, to);
-            lattn_copy_wait<0>();
-            store(state, view, to, base);
+                segmented ? lattn_state_view(a, segment.number, head, first_e, from)
+                          : lattn_state_view(a, a.in, slots.in, head, first_e, from);
+            load(state, view, from, base);
         }
+        if (chained && (segment.first > 0 || !last)) {
+            float(&flat)[floats] = *(float(*)[floats])state;
+            link.enter((int)(segment.first / a.segment),
+                       (int)lattn_segment_count(&a, &segment.sequence));
+            if (segment.first == 0 && slots.initial)
+                link.keep_initial(flat);
+            find_prefix(link, slots.initial, base, x, a);
+            link.get(flat, base);
+        }
+        walk(state, base, x, a);
+        if (!output) {
+            store(state, lattn_state_view(a, segment.number, head, first_e, work), work, base);
+        } else if (!segmented && last && (a.flags & LATTN_FLAG_STATE_OUT)) {
+            store(state, lattn_state_view(a, a.out, slots.out, head, first_e, state_out), state_out,
+                  base);
+        }
+    }
+
+    static __device__ __forceinline__ void run(const void *q, const void *k, const void *v, void *o,
+                                               const float *slopes, const int *cu_seqlens,
+                                               const unsigned char *has_initial,
+                                               const void *state_in, const void *slot_in,
+                                               void *state_out, const void *slot_out, float *work,
+                                               const struct lattn_args &a)
+    {
+        extern __shared__ __align__(128) unsigned char memory[];
+        const bool chained = output && (a.flags & LATTN_FLAG_CHAINED);
+        chain link(work, a, width, (int)threadIdx.x);
+        if (chained)
+            link.begin();
+        serve(q, k, v, o, slopes, cu_seqlens, has_initial, state_in, slot_in, state_out, slot_out,
+              work, link, lattn_shared_at(memory), a);
+        if (chained)
+            link.end();
     }
 };
 
