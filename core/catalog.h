@@ -41,6 +41,7 @@ enum lattn_pass {
 #define LATTN_NEEDS_TF32_ALLOWED 32 /* float32 inputs only with LATTN_PRECISION_TF32 */
 #define LATTN_NEEDS_ONE_TOKEN 64    /* decode of one token, no token states */
 #define LATTN_NEEDS_STATE_HALF 128  /* states in, out and kept have one type, of 16 bits */
+#define LATTN_NEEDS_MANY_GROUPS 256 /* decode that has four times as many as run at once */
 
 /* Sets of lattn_dtype, of q, k, v and o. */
 #define LATTN_TYPES_F32 1
@@ -49,7 +50,7 @@ enum lattn_pass {
 #define LATTN_TYPES_ALL 7
 
 struct lattn_kernel_row {
-    const char *entry;   /* the kernel's name; unique within its catalogue */
+    const char *entry;   /* the kernel's name; rows that share one differ in how it is launched */
     const void *program; /* the backend's own word on where to find it */
     enum lattn_pass pass;
     uint32_t types;                /* LATTN_TYPES_ of q, k, v, o that it takes */

@@ -142,6 +142,12 @@ static lattn_status add_step(const struct lattn_device *device, struct lattn_pla
     return LATTN_OK;
 }
 
+static uint64_t groups_at_once(const struct lattn_device *device,
+                               const struct lattn_kernel_row *row)
+{
+    return (uint64_t)device->caps.compute_units * (row->groups_per_unit ? row->groups_per_unit : 1);
+}
+
 /* Of a launch: no more than run at once, if the row's groups can share what there is to do. Packed
  * sequences differ in length, and are better shared out as groups become free. */
 static uint64_t launch_groups(const struct lattn_device *device,
@@ -149,8 +155,7 @@ static uint64_t launch_groups(const struct lattn_device *device,
                               const struct lattn_kernel_row *row, int32_t segment)
 {
     uint64_t groups = lattn_groups_of(row, request, segment);
-    uint64_t at_once =
-        (uint64_t)device->caps.compute_units * (row->groups_per_unit ? row->groups_per_unit : 1);
+    uint64_t at_once = groups_at_once(device, row);
     bool share = (row->can & LATTN_CAN_TAKE_TURNS) && !(request->args.flags & LATTN_FLAG_PACKED);
     return share && at_once && groups <= device->caps.max_groups && groups > at_once ? at_once
                                                                                      : groups;
@@ -275,13 +280,17 @@ lattn_status lattn_plan_decode(const struct lattn_device *device,
                                const struct lattn_request *request, struct lattn_plan *plan)
 {
     *plan = (struct lattn_plan){0};
-    uint32_t row = find_row(device, &request->kind, LATTN_PASS_DECODE, request->offers, 0);
-    if (row == device->backend->row_count)
-        return explain(device, &request->kind, LATTN_PASS_DECODE);
     plan->segment = LATTN_WHOLE_SEQUENCE;
     plan->segments = 1;
-    return add_step(device, plan, row,
-                    lattn_groups_of(&device->backend->rows[row], request, plan->segment));
+    for (uint32_t i = 0;; i++) {
+        i = find_row(device, &request->kind, LATTN_PASS_DECODE, request->offers, i);
+        if (i == device->backend->row_count)
+            return explain(device, &request->kind, LATTN_PASS_DECODE);
+        const struct lattn_kernel_row *row = &device->backend->rows[i];
+        uint64_t groups = lattn_groups_of(row, request, plan->segment);
+        if (!(row->needs & LATTN_NEEDS_MANY_GROUPS) || groups / 4 >= groups_at_once(device, row))
+            return add_step(device, plan, i, groups);
+    }
 }
 
 lattn_status lattn_plan_workspace_bound(const struct lattn_device *device,

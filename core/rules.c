@@ -382,7 +382,7 @@ static uint32_t all_offers(const struct lattn_kind *kind)
 {
     uint32_t offers = LATTN_NEEDS_ALIGN16 | LATTN_NEEDS_STATE_E_UNIT | LATTN_NEEDS_STATE_D_UNIT |
                       LATTN_NEEDS_STATE_F32 | LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_TF32_ALLOWED |
-                      LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_STATE_HALF;
+                      LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_STATE_HALF | LATTN_NEEDS_MANY_GROUPS;
     if (kind->dtype == LATTN_F32 && kind->precision != LATTN_PRECISION_TF32)
         offers &= ~(uint32_t)LATTN_NEEDS_TF32_ALLOWED;
     return offers;

@@ -139,6 +139,22 @@ static void rows_by_type_of_states(void **state)
     close_bench();
 }
 
+static void rows_by_number_of_groups(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        DECODE("many", ANY, .needs = LATTN_NEEDS_MANY_GROUPS, .e_tile = 16, .groups_per_unit = 3),
+        DECODE("any", ANY),
+    };
+    fake.caps.compute_units = 2;
+    open_bench(rows, 2);
+    lattn_decode_params p = some_decode(3, 2, 64); /* 24 groups, and 6 at once */
+    assert_string_equal(chosen(&p), "many");
+    p.e = 48;
+    assert_string_equal(chosen(&p), "any");
+    close_bench();
+}
+
 static void rows_by_device(void **state)
 {
     (void)state;
@@ -268,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup(rows_by_type_and_size, bench_reset),
         cmocka_unit_test_setup(rows_by_needs, bench_reset),
         cmocka_unit_test_setup(rows_by_type_of_states, bench_reset),
+        cmocka_unit_test_setup(rows_by_number_of_groups, bench_reset),
         cmocka_unit_test_setup(rows_by_device, bench_reset),
         cmocka_unit_test_setup(walking_rows, bench_reset),
         cmocka_unit_test_setup(chaining_rows, bench_reset),
