@@ -88,36 +88,56 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
 #define HOPPER_ROW_f16(D, E, least_e, most_e, percent)                                             \
     HOPPER_ROW(f16, D, E, least_e, most_e, percent)
 
-#define DECODE_ROW(form, kind, along, D, groups, group, d_multiple, e_multiple, need, bytes)       \
-    {.entry = "lattn_decode_" #form "_" #kind "_" #along "_d" #D,                                  \
+#define DECODE_ROW(name, kind, D, least_d, least_e, d_multiple, e_multiple, need, ...)             \
+    {.entry = "lattn_decode_" name,                                                                \
      .program = lattn_cuda_image_decode_wide,                                                      \
      .pass = LATTN_PASS_DECODE,                                                                    \
      .types = TYPES_##kind,                                                                        \
-     .d_min = 1,                                                                                   \
+     .d_min = (least_d),                                                                           \
      .d_max = (D),                                                                                 \
      .d_step = (d_multiple),                                                                       \
-     .e_min = 1,                                                                                   \
+     .e_min = (least_e),                                                                           \
      .e_max = LATTN_MAX_DIM,                                                                       \
      .e_step = (e_multiple),                                                                       \
      .needs = (need),                                                                              \
-     .features = LATTN_CUDA_SM80,                                                                  \
-     .threads = (group),                                                                           \
-     .shared_total = (bytes),                                                                      \
-     .e_tile = LATTN_DECODE_COLUMNS(D),                                                            \
-     .groups_per_unit = (groups)},
+     __VA_ARGS__},
+
 #define DECODE_WIDE(kind, along, D, groups, d_multiple, e_multiple, need, rows)                    \
-    DECODE_ROW(wide, kind, along, D, groups, LATTN_DECODE_GROUP(D), d_multiple, e_multiple, need,  \
-               LATTN_DECODE_SHARED(D, rows))
-#define DECODE_HALF(kind, along, D, groups, d_multiple, e_multiple, need, rows)                    \
-    DECODE_ROW(half, kind, along, D, groups, LATTN_DECODE_HALF_GROUP(D), d_multiple, e_multiple,   \
-               (need) | LATTN_NEEDS_ONE_TOKEN | LATTN_NEEDS_STATE_HALF,                            \
-               LATTN_DECODE_HALF_SHARED(D, rows))
-#define DECODE_ROWS(kind, D, groups, half_groups)                                                  \
-    DECODE_HALF(kind, e, D, half_groups, 0, 8, LATTN_NEEDS_STATE_E_UNIT,                           \
-                LATTN_DECODE_HALF_GROUP(D) / 32)                                                   \
-    DECODE_HALF(kind, d, D, half_groups, 8, 0, LATTN_NEEDS_STATE_D_UNIT, 1)                        \
+    DECODE_ROW("wide_" #kind "_" #along "_d" #D, kind, D, 1, 1, d_multiple, e_multiple, need,      \
+               .features = LATTN_CUDA_SM80, .threads = LATTN_DECODE_GROUP(D),                      \
+               .shared_total = LATTN_DECODE_SHARED(D, rows), .e_tile = LATTN_DECODE_COLUMNS(D),    \
+               .groups_per_unit = (groups))
+#define DECODE_WIDE_ROWS(kind, D, groups)                                                          \
     DECODE_WIDE(kind, e, D, groups, 0, 4, LATTN_NEEDS_STATE_E_UNIT, LATTN_DECODE_GROUP(D) / 32)    \
     DECODE_WIDE(kind, d, D, groups, 4, 0, LATTN_NEEDS_STATE_D_UNIT, 1)
+
+#define NEEDS_2 LATTN_NEEDS_STATE_HALF
+#define NEEDS_4 LATTN_NEEDS_STATE_F32
+/* `unused`: bytes of shared memory beyond what the kernel has. */
+#define DECODE_ONE(kind, size, along, D, groups, least_d, least_e, feature, need, d_multiple,      \
+                   e_multiple, parts, unused)                                                      \
+    DECODE_ROW("one_" #kind "_s" #size "_" #along "_d" #D, kind, D, least_d, least_e, d_multiple,  \
+               e_multiple, (need) | NEEDS_##size | LATTN_NEEDS_ONE_TOKEN, .features = (feature),   \
+               .threads = LATTN_DECODE_ONE_GROUP(size, D), .shared = (unused),                     \
+               .shared_total = LATTN_DECODE_ONE_SHARED(size, D, parts) + (unused),                 \
+               .e_tile = LATTN_DECODE_ONE_COLUMNS(size, D), .groups_per_unit = (groups))
+#define DECODE_ONE_BOTH(kind, size, D, groups, least_d, least_e, feature, need, unused)            \
+    DECODE_ONE(kind, size, e, D, groups, least_d, least_e, feature,                                \
+               (need) | LATTN_NEEDS_STATE_E_UNIT, 0, 16 / (size),                                  \
+               LATTN_DECODE_ONE_GROUP(size, D) / 32, unused)                                       \
+    DECODE_ONE(kind, size, d, D, groups, least_d, least_e, feature,                                \
+               (need) | LATTN_NEEDS_STATE_D_UNIT, 16 / (size), 0,                                  \
+               LATTN_MAX_((D) * (size) / 512, 1), unused)
+#define DECODE_ONE_ROWS(kind, size, D, groups, least_d, least_e)                                   \
+    DECODE_ONE_BOTH(kind, size, D, groups, least_d, least_e, LATTN_CUDA_SM80, 0, 0)
+#define DECODE_FEW_ROWS(kind, size, D, groups)                                                     \
+    DECODE_ONE_BOTH(kind, size, D, groups, 1, 1, LATTN_CUDA_SM90A, LATTN_NEEDS_MANY_GROUPS,        \
+                    LATTN_DECODE_FEW_SHARED(groups))
+
+#define DECODE_ROWS(kind)                                                                          \
+    LATTN_DECODE_FEW_LIST(DECODE_FEW_ROWS, kind)                                                   \
+    LATTN_DECODE_ONE_LIST(DECODE_ONE_ROWS, kind)                                                   \
+    LATTN_DECODE_LIST(DECODE_WIDE_ROWS, kind)
 
 #define TENSOR_ROWS                                                                                \
     LATTN_HOPPER_LIST(HOPPER_ROW_bf16)                                                             \
@@ -126,8 +146,8 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
     LATTN_TENSOR_HALF(TENSOR_ROW, f16)                                                             \
     LATTN_TENSOR_FLOAT(TENSOR_ROW, tf32)                                                           \
     LATTN_TENSOR_FLOAT(TENSOR_ROW, f32)                                                            \
-    LATTN_DECODE_LIST(DECODE_ROWS, bf16)                                                           \
-    LATTN_DECODE_LIST(DECODE_ROWS, f16)                                                            \
-    LATTN_DECODE_LIST(DECODE_ROWS, f32)
+    DECODE_ROWS(bf16)                                                                              \
+    DECODE_ROWS(f16)                                                                               \
+    DECODE_ROWS(f32)
 
 #endif

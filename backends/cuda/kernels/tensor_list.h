@@ -77,15 +77,32 @@
 #define LATTN_DECODE_SHARED(D, rows)                                                               \
     ((2 * (D) + LATTN_DECODE_COLUMNS(D) * (1 + (rows))) * 8 * 4 + 16)
 
-/* One token on states of 16 bits (decode_half.cuh). */
-#define LATTN_DECODE_HALF_GROUP(D) ((D)*LATTN_DECODE_COLUMNS(D) / 64)
-#define LATTN_DECODE_HALF_SHARED(D, rows)                                                          \
-    ((2 * (D) + LATTN_DECODE_COLUMNS(D) * (1 + (rows))) * 4 + 16)
+/* One token, states of `size` bytes an element (decode_one.cuh). `parts`: of a sum. */
+#define LATTN_DECODE_ONE_COLUMNS(size, D) ((size) == 2 && (D) == 128 ? 128 : 64)
+#define LATTN_DECODE_ONE_GROUP(size, D) ((D)*LATTN_DECODE_ONE_COLUMNS(size, D) * (size) / 128)
+#define LATTN_DECODE_ONE_SHARED(size, D, parts)                                                    \
+    ((2 * (D) + LATTN_DECODE_ONE_COLUMNS(size, D) * (1 + (parts))) * 4 + 16)
 
-/* X(kind, D, groups, groups of decode_half) */
+/* X(kind, D, groups) */
 #define LATTN_DECODE_LIST(X, kind)                                                                 \
-    X(kind, 64, 8, 12)                                                                             \
-    X(kind, 128, 4, 6)                                                                             \
-    X(kind, 256, 4, 6)
+    X(kind, 64, 8)                                                                                 \
+    X(kind, 128, 4)                                                                                \
+    X(kind, 256, 4)
+
+/* X(kind, size, D, groups, d_min, e_min): meant for d and e from there on. */
+#define LATTN_DECODE_ONE_LIST(X, kind)                                                             \
+    X(kind, 4, 64, 8, 1, 1)                                                                        \
+    X(kind, 4, 128, 4, 1, 1)                                                                       \
+    X(kind, 4, 256, 2, 1, 1)                                                                       \
+    X(kind, 2, 64, 8, 1, 1)                                                                        \
+    X(kind, 2, 128, 2, 1, 65)                                                                      \
+    X(kind, 2, 256, 2, 129, 1)
+
+/* X(kind, size, D, groups): these are faster on Hopper with so few at once, where there are many.
+ * Shared memory that nobody uses sees to that. */
+#define LATTN_DECODE_FEW_LIST(X, kind)                                                             \
+    X(kind, 4, 64, 4)                                                                              \
+    X(kind, 4, 128, 2)
+#define LATTN_DECODE_FEW_SHARED(groups) (180 * 1024 / (groups))
 
 #endif
