@@ -16,7 +16,15 @@ static lattn_status check_and_plan(lattn_stream *stream, const struct lattn_oper
                                    struct lattn_request *request, struct lattn_plan *plan)
 {
     lattn_status status = check(stream, operation, params, purpose, request);
-    return status ? status : operation->plan(stream->device, request, plan);
+    if (status)
+        return status;
+    struct lattn_plan_memo *memo = &stream->last[request->kind.decode];
+    if (lattn_plan_recall(memo, request, plan))
+        return LATTN_OK;
+    status = operation->plan(stream->device, request, plan);
+    if (!status)
+        lattn_plan_remember(memo, request, plan);
+    return status;
 }
 
 lattn_status lattn_call_prepare(lattn_stream *stream, const struct lattn_operation *operation,

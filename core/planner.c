@@ -223,6 +223,19 @@ static lattn_status plan_segments(const struct lattn_device *device,
     return add_step(device, plan, output, groups);
 }
 
+/* Is there a row that may compute the call in one launch over segments? */
+static bool may_chain_somehow(const struct lattn_device *device,
+                              const struct lattn_request *request)
+{
+    const uint32_t count = device->backend->row_count;
+    for (uint32_t i = 0; i < count; i++) {
+        i = find_row(device, &request->kind, LATTN_PASS_OUTPUT, request->offers, i);
+        if (i < count && may_chain(&device->backend->rows[i], request))
+            return true;
+    }
+    return false;
+}
+
 lattn_status lattn_plan_prefill(const struct lattn_device *device,
                                 const struct lattn_request *request, struct lattn_plan *plan)
 {
@@ -234,6 +247,7 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
         find_row(device, kind, LATTN_PASS_SCAN, request->offers, 0),
     };
     bool can_segment = rows[0] < backend->row_count && rows[1] < backend->row_count;
+    bool chains = may_chain_somehow(device, request);
     uint32_t best = backend->row_count;
     int32_t segment = LATTN_WHOLE_SEQUENCE;
     double least = 0;
@@ -242,15 +256,18 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
         if (output == backend->row_count)
             break;
         const struct lattn_kernel_row *row = &backend->rows[output];
+        bool walk = may_walk(row, request);
+        /* One launch is better than three. */
+        bool split = can_segment && !(chains && walk);
         struct lattn_choice choice = {
             .output = row,
-            .state = can_segment ? &backend->rows[rows[0]] : NULL,
-            .scan = can_segment ? &backend->rows[rows[1]] : NULL,
-            .may_walk = may_walk(row, request),
+            .state = split ? &backend->rows[rows[0]] : NULL,
+            .scan = split ? &backend->rows[rows[1]] : NULL,
+            .may_walk = walk,
             .may_lengthen = may_lengthen(row, request),
             .may_chain = may_chain(row, request),
         };
-        if (!choice.may_walk && !can_segment)
+        if (!walk && !split)
             continue;
         double cost;
         int32_t length = lattn_choose_segment(&device->caps, request, &choice, &cost);
@@ -291,6 +308,39 @@ lattn_status lattn_plan_decode(const struct lattn_device *device,
         if (!(row->needs & LATTN_NEEDS_MANY_GROUPS) || groups / 4 >= groups_at_once(device, row))
             return add_step(device, plan, i, groups);
     }
+}
+
+bool lattn_plan_recall(const struct lattn_plan_memo *memo, const struct lattn_request *request,
+                       struct lattn_plan *plan)
+{
+    const struct lattn_kind *kind = &request->kind;
+    const struct lattn_args *args = &request->args;
+    if (!memo->known || memo->kind.decode != kind->decode || memo->kind.dtype != kind->dtype ||
+        memo->kind.precision != kind->precision || memo->kind.d != kind->d ||
+        memo->kind.e != kind->e || memo->offers != request->offers ||
+        memo->longest != request->longest || memo->total != request->total ||
+        memo->tokens != args->tokens || memo->sequences != args->sequences ||
+        memo->heads != args->heads || memo->flags != args->flags)
+        return false;
+    *plan = memo->plan;
+    return true;
+}
+
+void lattn_plan_remember(struct lattn_plan_memo *memo, const struct lattn_request *request,
+                         const struct lattn_plan *plan)
+{
+    *memo = (struct lattn_plan_memo){
+        .known = true,
+        .kind = request->kind,
+        .offers = request->offers,
+        .longest = request->longest,
+        .total = request->total,
+        .tokens = request->args.tokens,
+        .sequences = request->args.sequences,
+        .heads = request->args.heads,
+        .flags = request->args.flags,
+        .plan = *plan,
+    };
 }
 
 lattn_status lattn_plan_workspace_bound(const struct lattn_device *device,

@@ -34,6 +34,21 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
 lattn_status lattn_plan_decode(const struct lattn_device *device,
                                const struct lattn_request *request, struct lattn_plan *plan);
 
+/* All of a request that its plan depends on, and the plan: calls of a model repeat, and choosing
+ * among many rows takes longer than the rest of a call. Zeroed: nothing is remembered. */
+struct lattn_plan_memo {
+    bool known;
+    struct lattn_kind kind;
+    uint32_t offers;
+    int64_t longest, total, tokens;
+    int32_t sequences, heads, flags;
+    struct lattn_plan plan;
+};
+bool lattn_plan_recall(const struct lattn_plan_memo *memo, const struct lattn_request *request,
+                       struct lattn_plan *plan);
+void lattn_plan_remember(struct lattn_plan_memo *memo, const struct lattn_request *request,
+                         const struct lattn_plan *plan);
+
 /* Bytes that no prefill of this kind and these heads needs more of, that has at most as many
  * sequences, and tokens in all, as the request. */
 lattn_status lattn_plan_workspace_bound(const struct lattn_device *device,

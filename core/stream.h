@@ -8,8 +8,9 @@
 struct lattn_stream {
     lattn_device *device;
     void *impl;
-    bool timing;     /* a measurement has begun */
-    void *kernels[]; /* by row of the catalogue; NULL: not loaded */
+    bool timing;                    /* a measurement has begun */
+    struct lattn_plan_memo last[2]; /* of prefill, of decode */
+    void *kernels[];                /* by row of the catalogue; NULL: not loaded */
 };
 
 /* Loads every kernel that a request of this kind can use. */

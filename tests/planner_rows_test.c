@@ -278,6 +278,87 @@ static void chaining_rows(void **state)
     close_bench();
 }
 
+/* Of rows that tell their pace, the one that is expected to be done first: with half of e in a
+ * group twice as many units have work. A row that does not tell is never preferred to one before
+ * it. */
+static void rows_by_pace(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        WALK("narrow", ANY, .e_tile = 32, .pace = 130),
+        WALK("untold", ANY),
+        WALK("wide", ANY, .pace = 120),
+    };
+    fake.caps.compute_units = 16;
+    open_bench(rows, 3);
+    lattn_prefill_params p = some_prefill(1, 5000, 8, 64);
+    run(&p);
+    assert_launched(0, "narrow", 16);
+    p = some_prefill(8, 5000, 8, 64);
+    run(&p);
+    assert_launched(0, "wide", 64);
+    close_bench();
+}
+
+/* No more groups than run at once, if they can share the work; sequences that differ in length are
+ * not shared out beforehand. */
+static void rows_that_take_turns(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        {.entry = "turns",
+         .pass = LATTN_PASS_OUTPUT,
+         .can = LATTN_CAN_WALK | LATTN_CAN_TAKE_TURNS,
+         .groups_per_unit = 2,
+         ANY},
+    };
+    fake.caps.compute_units = 10;
+    open_bench(rows, 1);
+    lattn_prefill_params p = some_prefill(2, 100, 8, 64);
+    run(&p);
+    assert_launched(0, "turns", 16);
+    p.batch = 50;
+    run(&p);
+    assert_launched(0, "turns", 20);
+    p.cu_seqlens.base = somewhere;
+    run(&p);
+    assert_launched(0, "turns", 400);
+    close_bench();
+}
+
+/* The plan of the last call of each kind is kept; one that differs in anything gets its own. */
+static void plans_remembered(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        WALK("aligned", ANY, .needs = LATTN_NEEDS_ALIGN16),
+        WALK("any", ANY),
+        DECODE("decode", ANY),
+    };
+    open_bench(rows, 3);
+    lattn_prefill_params p = some_prefill(2, 100, 8, 64), other;
+    lattn_decode_params d = some_decode(3, 8, 64);
+    for (int i = 0; i < 2; i++) {
+        run(&p);
+        assert_launched(0, "aligned", 16);
+        assert_string_equal(chosen(&d), "decode");
+        other = p;
+        other.q.offset = 4;
+        run(&other);
+        assert_launched(0, "any", 16);
+        other = some_prefill(5, 100, 8, 64);
+        run(&other);
+        assert_launched(0, "aligned", 40);
+        other = some_prefill(2, 100, 3, 64);
+        run(&other);
+        assert_launched(0, "aligned", 6);
+        d.batch++;
+        assert_string_equal(chosen(&d), "decode");
+        assert_int_equal(fake.launches[0].groups, d.batch * 8);
+    }
+    close_bench();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +369,9 @@ int main(void)
         cmocka_unit_test_setup(rows_by_device, bench_reset),
         cmocka_unit_test_setup(walking_rows, bench_reset),
         cmocka_unit_test_setup(chaining_rows, bench_reset),
+        cmocka_unit_test_setup(rows_by_pace, bench_reset),
+        cmocka_unit_test_setup(rows_that_take_turns, bench_reset),
+        cmocka_unit_test_setup(plans_remembered, bench_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

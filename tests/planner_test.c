@@ -237,7 +237,7 @@ static struct lattn_kernel_row random_row(struct random *r, enum lattn_pass pass
     if (random_chance(r, 3))
         row.needs = (uint32_t)random_range(r, 0, 127);
     if (pass == LATTN_PASS_OUTPUT)
-        row.can = (uint32_t)random_range(r, 0, 7) | (random_chance(r, 2) ? LATTN_CAN_CHAIN : 0);
+        row.can = (uint32_t)random_range(r, 0, 15) | (random_chance(r, 2) ? LATTN_CAN_CHAIN : 0);
     static const uint16_t tiles[] = {0, 16, 32, 64};
     row.e_tile = tiles[random_range(r, 0, 3)];
     if (pass != LATTN_PASS_OUTPUT)
@@ -245,6 +245,7 @@ static struct lattn_kernel_row random_row(struct random *r, enum lattn_pass pass
     if (pass == LATTN_PASS_OUTPUT && !(row.can & LATTN_CAN_WALK))
         row.token_tile = tiles[random_range(r, 1, 3)];
     row.groups_per_unit = (uint16_t)random_range(r, 0, 8);
+    row.pace = (uint16_t)(random_chance(r, 2) ? 0 : random_range(r, 100, 1000));
     return row;
 }
 
