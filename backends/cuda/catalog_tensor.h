@@ -65,8 +65,8 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .groups_per_unit = (groups),                                                                  \
      .pace = PACE_##what##_##kind * ((fast) ? 1 : 2)},
 
-#define HOPPER_ROW(kind, D, E, least_e, most_e, percent)                                           \
-    {.entry = "lattn_hopper_output_" #kind "_d" #D "_e" #E,                                        \
+#define HOPPER_ROW(what, ability, kind, D, E, least_e, most_e, percent)                            \
+    {.entry = "lattn_hopper_" #what "_" #kind "_d" #D "_e" #E,                                     \
      .program = lattn_cuda_image_hopper_##kind,                                                    \
      .pass = LATTN_PASS_OUTPUT,                                                                    \
      .types = TYPES_##kind,                                                                        \
@@ -74,7 +74,7 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .d_max = (D),                                                                                 \
      .e_min = LATTN_MAX_(least_e, LEAST_##kind),                                                   \
      .e_max = (most_e),                                                                            \
-     .can = LATTN_CAN_WALK | LATTN_CAN_TAKE_TURNS,                                                 \
+     .can = LATTN_CAN_WALK | (ability),                                                            \
      .needs = LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_ALIGN16,                                        \
      .features = LATTN_CUDA_SM90A,                                                                 \
      .threads = 512,                                                                               \
@@ -83,10 +83,13 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .e_tile = (E),                                                                                \
      .groups_per_unit = 1,                                                                         \
      .pace = (percent)},
-#define HOPPER_ROW_bf16(D, E, least_e, most_e, percent)                                            \
-    HOPPER_ROW(bf16, D, E, least_e, most_e, percent)
-#define HOPPER_ROW_f16(D, E, least_e, most_e, percent)                                             \
-    HOPPER_ROW(f16, D, E, least_e, most_e, percent)
+#define HOPPER_BOTH(kind, D, E, least_e, most_e, percent)                                          \
+    HOPPER_ROW(output, LATTN_CAN_TAKE_TURNS, kind, D, E, least_e, most_e, percent)                 \
+    HOPPER_ROW(chain, LATTN_CAN_CHAIN, kind, D, E, least_e, most_e, percent)
+#define HOPPER_ROWS_bf16(D, E, least_e, most_e, percent)                                           \
+    HOPPER_BOTH(bf16, D, E, least_e, most_e, percent)
+#define HOPPER_ROWS_f16(D, E, least_e, most_e, percent)                                            \
+    HOPPER_BOTH(f16, D, E, least_e, most_e, percent)
 
 #define DECODE_ROW(name, kind, D, least_d, least_e, d_multiple, e_multiple, need, ...)             \
     {.entry = "lattn_decode_" name,                                                                \
@@ -140,8 +143,8 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
     LATTN_DECODE_LIST(DECODE_WIDE_ROWS, kind)
 
 #define TENSOR_ROWS                                                                                \
-    LATTN_HOPPER_LIST(HOPPER_ROW_bf16)                                                             \
-    LATTN_HOPPER_LIST(HOPPER_ROW_f16)                                                              \
+    LATTN_HOPPER_LIST(HOPPER_ROWS_bf16)                                                            \
+    LATTN_HOPPER_LIST(HOPPER_ROWS_f16)                                                             \
     LATTN_TENSOR_HALF(TENSOR_ROW, bf16)                                                            \
     LATTN_TENSOR_HALF(TENSOR_ROW, f16)                                                             \
     LATTN_TENSOR_FLOAT(TENSOR_ROW, tf32)                                                           \

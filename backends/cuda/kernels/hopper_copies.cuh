@@ -5,9 +5,9 @@
 
 #include "hopper_layout.cuh"
 
-template <int D, int E> struct lattn_hopper_copies {
+template <int D, int E, bool chains> struct lattn_hopper_copies {
     typedef lattn_hopper_layout<D, E> layout;
-    typedef lattn_hopper_work<layout::C> work;
+    typedef lattn_hopper_work<layout::C, chains> work;
     static constexpr int C = layout::C;
 
     /* A thread's share of the tiles of tensors with so many columns: 16 bytes of every few rows. */
@@ -49,10 +49,12 @@ template <int D, int E> struct lattn_hopper_copies {
     {
         lattn_ring<layout::stages> ring;
         const unsigned int count = work::count(a, E);
-        for (unsigned int number = blockIdx.x; number < count; number += gridDim.x) {
+        int passes = 0; /* to go over the same piece of work; found out again for each */
+        for (unsigned int number = blockIdx.x; number < count; number += passes ? 0 : gridDim.x) {
             work w;
             if (!w.get(m, a, number, E) || w.slots.padding)
                 continue;
+            passes = passes ? passes - 1 : w.passes() - 1;
             const int qk_head = w.head / a.group;
             const share<D> of_qk(a.d);
             const share<E> of_v(a.e - w.first_e);
@@ -63,7 +65,8 @@ template <int D, int E> struct lattn_hopper_copies {
                 lattn_barrier_wait(l.empty(ring.stage), ring.phase ^ 1);
                 of_qk.copy(l.k(ring.stage), k, a.k.token, left);
                 of_v.copy(l.v(ring.stage), v, a.v.token, left);
-                of_qk.copy(l.q(ring.stage), q, a.q.token, left);
+                /* Nothing is read of q before the last pass. */
+                of_qk.copy(l.q(ring.stage), q, a.q.token, passes ? 0 : left);
                 lattn_barrier_arrive_copies(l.full(ring.stage));
                 ring.step(1);
             }

@@ -18,7 +18,7 @@ struct lattn_memories {
     const void *state_in, *slot_in;
     void *state_out;
     const void *slot_out;
-    const float *work;
+    float *work;
 };
 
 /* D, E: d and a group's columns of e, padded to 64 or 128. */
@@ -134,20 +134,21 @@ template <int stages> struct lattn_ring {
     }
 };
 
-/* A sequence or segment, for one head and some columns of e. */
-template <int C> struct lattn_hopper_work {
+/* A sequence or segment, for one head and some columns of e. `chains`: may it be of a chain? */
+template <int C, bool chains> struct lattn_hopper_work {
     struct lattn_segment segment;
     struct lattn_slots slots;
     int head, first_e, chunks;
-    bool segmented;
+    bool segmented, chained, last; /* `last` of its sequence */
 
     /* How many there are: fewer than 2^31, as groups are. */
     static __device__ __forceinline__ unsigned int count(const struct lattn_args &a, int columns)
     {
-        const bool segmented = a.flags & LATTN_FLAG_SEGMENTED, packed = a.flags & LATTN_FLAG_PACKED;
-        const long long walks = !segmented ? a.sequences
-                                : packed   ? a.segments
-                                           : (long long)a.segments * a.sequences;
+        const bool packed = a.flags & LATTN_FLAG_PACKED;
+        const bool segments = a.flags & (LATTN_FLAG_SEGMENTED | (chains ? LATTN_FLAG_CHAINED : 0));
+        const long long walks = !segments ? a.sequences
+                                : packed  ? a.segments
+                                          : (long long)a.segments * a.sequences;
         return (unsigned int)(walks * a.heads * lattn_tiles(a.e, columns));
     }
     /* False if there is nothing to do. */
@@ -159,10 +160,24 @@ template <int C> struct lattn_hopper_work {
         head = group.head;
         first_e = group.e_tile * columns;
         segmented = (a.flags & LATTN_FLAG_SEGMENTED) != 0;
+        chained = chains && (a.flags & LATTN_FLAG_CHAINED);
         lattn_segment_walk(&a, m.cu_seqlens, group.segment, &segment);
         lattn_slots_get(&a, m.has_initial, m.slot_in, m.slot_out, segment.sequence.number, &slots);
         chunks = (int)((segment.length + C - 1) / C);
-        return !segmented || chunks;
+        last = segment.first + segment.length == segment.sequence.length;
+        /* A chain passes on the state of an empty sequence, too. */
+        return chunks || !(segmented || (chained && segment.first != 0));
+    }
+    /* Does the state before it come from other groups, or do others need its own? */
+    __device__ __forceinline__ bool linked() const
+    {
+        return chained && !(segment.first == 0 && last);
+    }
+    /* Passes over its tokens: one more for the state that the segment leaves by itself, without
+     * outputs. */
+    __device__ __forceinline__ int passes() const
+    {
+        return linked() && !last ? 2 : 1;
     }
     __device__ __forceinline__ int rows(int chunk) const
     {

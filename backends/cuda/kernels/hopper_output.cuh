@@ -5,9 +5,9 @@
 
 #include "hopper_layout.cuh"
 
-template <typename T, int D, int E, int turn> struct lattn_hopper_output {
+template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_output {
     typedef lattn_hopper_layout<D, E> layout;
-    typedef lattn_hopper_work<layout::C> work;
+    typedef lattn_hopper_work<layout::C, chains> work;
     typedef lattn_pairs<T> pairs;
     typedef float tile[E / 2];
     typedef uint32_t packed_tile[E / 4];
@@ -330,6 +330,13 @@ template <typename T, int D, int E, int turn> struct lattn_hopper_output {
         lattn_barrier_arrive(l.empty(ring.stage));
     }
 
+    /* Of a pass without outputs. */
+    __device__ __forceinline__ void pass_over() const
+    {
+        lattn_barrier_wait(l.full(ring.stage), ring.phase);
+        lattn_barrier_arrive(l.empty(ring.stage));
+    }
+
     /* ---- all chunks ---- */
 
     static __device__ __forceinline__ void zero(uint16_t *to, long long stride, long long rows,
@@ -361,12 +368,18 @@ template <typename T, int D, int E, int turn> struct lattn_hopper_output {
             }
             job.slope = lattn_hopper_slope(m.slopes[a.slopes + w.head]);
             job.make_table();
-            int chunk = first;
-            for (; chunk < w.chunks; chunk += 2) {
-                job.chunk(to + (long long)chunk * C * a.o.token, a.o.token, w.rows(chunk), columns);
-                job.ring.step(2);
+            for (int pass = w.passes(); pass > 0; pass--) {
+                int chunk = first;
+                for (; chunk < w.chunks; chunk += 2) {
+                    if (pass == 1)
+                        job.chunk(to + (long long)chunk * C * a.o.token, a.o.token, w.rows(chunk),
+                                  columns);
+                    else
+                        job.pass_over();
+                    job.ring.step(2);
+                }
+                first = chunk - w.chunks;
             }
-            first = chunk - w.chunks;
         }
     }
 };

@@ -3,11 +3,12 @@
 #ifndef LATTN_HOPPER_STATE_CUH
 #define LATTN_HOPPER_STATE_CUH
 
+#include "chain.cuh"
 #include "hopper_layout.cuh"
 
-template <typename T, int D, int E> struct lattn_hopper_state {
+template <typename T, int D, int E, bool chains> struct lattn_hopper_state {
     typedef lattn_hopper_layout<D, E> layout;
-    typedef lattn_hopper_work<layout::C> work;
+    typedef lattn_hopper_work<layout::C, chains> work;
     typedef typename layout::state_io state_io;
     typedef lattn_pairs<T> pairs;
     typedef float tile[D / 64][E / 2];
@@ -16,13 +17,23 @@ template <typename T, int D, int E> struct lattn_hopper_state {
     const layout &l;
     float own_slope, whole_decay;
     uint32_t table;
-    int published; /* copies of the state, since the kernel began */
+    int turn;      /* of the outputs of the next chunk */
+    int published; /* for each turn, whether an odd number of copies of the state */
     lattn_ring<layout::stages> ring;
 
+    struct barrier {
+        static __device__ __forceinline__ void wait()
+        {
+            lattn_group_wait<layout::STATE_BARRIER, 128>();
+        }
+    };
     static __device__ __forceinline__ void wait_all()
     {
-        lattn_group_wait<layout::STATE_BARRIER, 128>();
+        barrier::wait();
     }
+    static constexpr int floats = D * E / 128;
+    typedef lattn_chain<floats, 128, barrier> chain;
+    static_assert(chain::shared_bytes <= LATTN_HOPPER_STATES(D, E), "states pass through there");
 
     /* ---- weights: w[x] = g^(63 - x), x to 63, then 1 ---- */
 
@@ -61,15 +72,15 @@ template <typename T, int D, int E> struct lattn_hopper_state {
 
     /* ---- one chunk ---- */
 
-    __device__ __forceinline__ void wait_empty(int turn) const
+    __device__ __forceinline__ void wait_empty(int of_turn) const
     {
-        lattn_barrier_wait(l.state_empty(turn & 1), (turn >> 1 & 1) ^ 1);
+        lattn_barrier_wait(l.state_empty(of_turn), (published >> of_turn & 1) ^ 1);
     }
 
     /* What to multiply the state by to bring it into float16's range, the same in all threads. */
     __device__ __forceinline__ float range_factor(const tile state) const
     {
-        const int warp = threadIdx.x % 128 / 32, turn = published & 1;
+        const int warp = threadIdx.x % 128 / 32;
         float most = 0.0f;
 #pragma unroll
         for (int m = 0; m < D / 64; m++)
@@ -90,9 +101,8 @@ template <typename T, int D, int E> struct lattn_hopper_state {
     __device__ __forceinline__ void publish(const tile state)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
-        const uint32_t to =
-            l.state(published & 1) + lattn_block_at<D>(warp * 16 + lane % 16, lane / 16 * 8);
-        wait_empty(published);
+        const uint32_t to = l.state(turn) + lattn_block_at<D>(warp * 16 + lane % 16, lane / 16 * 8);
+        wait_empty(turn);
         const float factor = pairs::narrow ? range_factor(state) : 1.0f;
 #pragma unroll
         for (int m = 0; m < D / 64; m++) {
@@ -109,17 +119,19 @@ template <typename T, int D, int E> struct lattn_hopper_state {
             }
         }
         lattn_proxy_fence();
-        lattn_barrier_arrive(l.state_full(published & 1));
-        published++;
+        lattn_barrier_arrive(l.state_full(turn));
+        published ^= 1 << turn;
     }
 
-    __device__ __forceinline__ void step(tile state, int rows)
+    /* `visible`: to outputs, which there are in the last pass alone. */
+    __device__ __forceinline__ void step(tile state, int rows, bool visible)
     {
         const int lane = threadIdx.x % 32;
         const float decay = rows == C ? whole_decay : lattn_decay_weight(own_slope, rows);
         const uint32_t weights = table + (lane % 4 * 2 + C - rows) * 8;
         uint32_t a[D / 64][C / 16][4];
-        publish(state);
+        if (visible)
+            publish(state);
 #pragma unroll
         for (int m = 0; m < D / 64; m++)
 #pragma unroll
@@ -140,6 +152,7 @@ template <typename T, int D, int E> struct lattn_hopper_state {
         lattn_wgmma_wait<0>();
         lattn_barrier_arrive(l.empty(ring.stage));
         ring.step(1);
+        turn ^= 1;
     }
 
     /* ---- the ends of a sequence: 64 rows of d at a time, through the place of the copies ---- */
@@ -174,8 +187,8 @@ template <typename T, int D, int E> struct lattn_hopper_state {
                                          tile state) const
     {
         const state_io io = {l.state(0), (int)threadIdx.x % 128};
-        wait_empty(published);
-        wait_empty(published + 1);
+        wait_empty(0);
+        wait_empty(1);
 #pragma unroll
         for (int m = 0; m < D / 64; m++) {
             io.load(part(view, m), from);
@@ -193,8 +206,8 @@ template <typename T, int D, int E> struct lattn_hopper_state {
                                           const tile state) const
     {
         const state_io io = {l.state(0), (int)threadIdx.x % 128};
-        wait_empty(published);
-        wait_empty(published + 1);
+        wait_empty(0);
+        wait_empty(1);
 #pragma unroll
         for (int m = 0; m < D / 64; m++) {
             const elements at(io, view);
@@ -207,29 +220,63 @@ template <typename T, int D, int E> struct lattn_hopper_state {
         }
     }
 
-    __device__ __forceinline__ void walk(const lattn_memories &m, const struct lattn_args &a,
-                                         const work &w)
+    static __device__ __forceinline__ void clear(tile state)
     {
-        tile state = {};
+#pragma unroll
+        for (int m = 0; m < D / 64; m++)
+#pragma unroll
+            for (int i = 0; i < E / 2; i++)
+                state[m][i] = 0.0f;
+    }
+
+    __device__ __forceinline__ void walk(const lattn_memories &m, const struct lattn_args &a,
+                                         const work &w, chain &link)
+    {
+        tile state;
+        float(&flat)[floats] = *(float(*)[floats])state;
+        clear(state);
         if (w.segmented) {
             load(lattn_state_view(a, w.segment.number, w.head, w.first_e, m.work), m.work, state);
-        } else if (w.slots.initial) {
+        } else if (w.slots.initial && (!w.chained || w.segment.first == 0)) {
             load(lattn_state_view(a, a.in, w.slots.in, w.head, w.first_e, m.state_in), m.state_in,
                  state);
         }
-        /* The compiler serialises all products of the kernel if it can see that these registers
-         * are written on one path alone. */
-#pragma unroll
-        for (int i = 0; i < D / 64; i++)
-#pragma unroll
-            for (int j = 0; j < E / 2; j++)
-                state[i][j] = lattn_opaque(state[i][j]);
         own_slope = m.slopes[a.slopes + w.head];
         whole_decay = lattn_decay_weight(own_slope, C);
         make_table();
-        for (int chunk = 0; chunk < w.chunks; chunk++)
-            step(state, w.rows(chunk));
-        if (!w.segmented && (a.flags & LATTN_FLAG_STATE_OUT))
+        int next = chain::STEPS;
+        if (w.linked()) {
+            link.enter((int)(w.segment.first / a.segment),
+                       (int)lattn_segment_count(&a, &w.segment.sequence));
+            if (w.segment.first == 0 && w.slots.initial)
+                link.keep_initial(flat);
+            next = w.last ? chain::IN_ROW : chain::OWN;
+        }
+        /* The steps to the state before a segment, then its outputs. One loop, so that there is one
+         * copy of what a chunk takes. */
+#pragma unroll 1
+        for (; next <= chain::STEPS; next++) {
+            /* (A first segment's own state begins with the initial one, which is at hand.) */
+            if (next != chain::OWN && next != chain::STEPS) {
+                link.wait_begun();
+                link.add(next, w.slots.initial, flat, own_slope, l.state(0));
+            }
+            /* The compiler serialises all products of the kernel if it can see that these registers
+             * are written on one path alone. */
+#pragma unroll
+            for (int i = 0; i < D / 64; i++)
+#pragma unroll
+                for (int j = 0; j < E / 2; j++)
+                    state[i][j] = lattn_opaque(state[i][j]);
+            if (next == chain::OWN || next == chain::STEPS) {
+                for (int chunk = 0; chunk < w.chunks; chunk++)
+                    step(state, w.rows(chunk), next == chain::STEPS);
+            } else if (next == chain::ROW) {
+                link.publish(flat);
+                clear(state);
+            }
+        }
+        if (!w.segmented && w.last && (a.flags & LATTN_FLAG_STATE_OUT))
             store(lattn_state_view(a, a.out, w.slots.out, w.head, w.first_e, m.state_out),
                   m.state_out, state);
     }
@@ -237,13 +284,19 @@ template <typename T, int D, int E> struct lattn_hopper_state {
     static __device__ __forceinline__ void run(const layout &l, const lattn_memories &m,
                                                const struct lattn_args &a)
     {
-        lattn_hopper_state job = {l, 0.0f, 0.0f, l.table(2), 0, {}};
+        lattn_hopper_state job = {l, 0.0f, 0.0f, l.table(2), 0, 0, {}};
+        const bool chained = chains && (a.flags & LATTN_FLAG_CHAINED);
+        chain link(m.work, a, E, (int)threadIdx.x % 128);
+        if (chained)
+            link.begin();
         const unsigned int count = work::count(a, E);
         for (unsigned int number = blockIdx.x; number < count; number += gridDim.x) {
             work w;
             if (w.get(m, a, number, E) && !w.slots.padding)
-                job.walk(m, a, w);
+                job.walk(m, a, w, link);
         }
+        if (chained)
+            link.end();
     }
 };
 

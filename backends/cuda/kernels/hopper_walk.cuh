@@ -17,7 +17,7 @@
 
 #define LATTN_HOPPER_THREADS 512
 
-template <typename T, int D, int E>
+template <typename T, int D, int E, bool chains>
 static __device__ __forceinline__ void lattn_hopper_walk(const lattn_memories &m,
                                                          const struct lattn_args &a)
 {
@@ -32,27 +32,28 @@ static __device__ __forceinline__ void lattn_hopper_walk(const lattn_memories &m
     const int job = (int)threadIdx.x / 128;
     if (job == 0) {
         lattn_registers_give<for_copies>();
-        lattn_hopper_copies<D, E>::run(l, m, a);
+        lattn_hopper_copies<D, E, chains>::run(l, m, a);
     } else if (job == 1) {
         lattn_registers_take<for_state>();
-        lattn_hopper_state<T, D, E>::run(l, m, a);
+        lattn_hopper_state<T, D, E, chains>::run(l, m, a);
     } else if (job == 2) {
         lattn_registers_take<for_outputs>();
-        lattn_hopper_output<T, D, E, 0>::run(l, m, a);
+        lattn_hopper_output<T, D, E, 0, chains>::run(l, m, a);
     } else {
         lattn_registers_take<for_outputs>();
-        lattn_hopper_output<T, D, E, 1>::run(l, m, a);
+        lattn_hopper_output<T, D, E, 1, chains>::run(l, m, a);
     }
 }
 
-#define LATTN_HOPPER_KERNEL(T, kind, D, E)                                                         \
+/* `what`: output, or chain for those that can take part in one (chain.cuh) and are slower. */
+#define LATTN_HOPPER_KERNEL(what, T, kind, D, E, chains)                                           \
     extern "C" __global__ void __launch_bounds__(LATTN_HOPPER_THREADS, 1)                          \
-        lattn_hopper_output_##kind##_d##D##_e##E(LATTN_KERNEL_PARAMS)                              \
+        lattn_hopper_##what##_##kind##_d##D##_e##E(LATTN_KERNEL_PARAMS)                            \
     {                                                                                              \
         const lattn_memories memories = {q,       k,          v,           o,                      \
                                          slopes,  cu_seqlens, has_initial, state_in,               \
                                          slot_in, state_out,  slot_out,    work};                  \
-        lattn_hopper_walk<T, D, E>(memories, a);                                                   \
+        lattn_hopper_walk<T, D, E, chains>(memories, a);                                           \
     }
 
 #endif
