@@ -4,13 +4,14 @@
 # the short suite, the golden files, the examples, the Python package on CUDA tensors, and the host
 # cost of a call. Prints one summary; exit status 1 if anything in it failed.
 #
-#     tools/gpu_check.sh [-o FOLDER] [-p DEBS] [-c COMMIT] [-t TESTS]
+#     tools/gpu_check.sh [-o FOLDER] [-p DEBS] [-c COMMIT] [-t TESTS] [-- MESON OPTIONS]
 #
 # Needs nvcc, Meson, ninja and gcc. Where cmocka, jansson or pkg-config are not installed, DEBS is a
 # folder of Debian packages that have them (libcmocka0 libcmocka-dev libjansson4 libjansson-dev
 # pkgconf pkgconf-bin libpkgconf3); they are unpacked beside the build, nothing is installed.
 # The Python steps need Python's headers, torch and pytest, and are left out without them. TESTS is a
-# folder with other projects' test_*.py, for tools/public_tests.py.
+# folder with other projects' test_*.py, for tools/public_tests.py. MESON OPTIONS are for the build:
+# -Dnvidia_archs=... spares the architectures that the machine has not.
 # summary.txt, log.txt and each step's log go to FOLDER (build/gpu/check); COMMIT names the source
 # where git cannot.
 set -u
@@ -26,6 +27,8 @@ while getopts o:p:c:t: option; do
     *) exit 2 ;;
     esac
 done
+shift $((OPTIND - 1))
+export options="$*"
 mkdir -p "$folder/parts" build
 folder=$(realpath "$folder")
 summary=$folder/summary.txt
@@ -104,7 +107,7 @@ export LATTN_TEST_REQUIRE=cuda,opencl
 
 build() {
     [ -d build/gpu/meson-info ] || meson setup build/gpu -Dtests=enabled -Dcommand=enabled -Dcuda=enabled \
-        -Dopencl=enabled -Dpython=auto || return
+        -Dopencl=enabled -Dpython=auto $options || return
     ninja -C build/gpu
 }
 
@@ -160,29 +163,33 @@ if [ $? -eq 0 ]; then
     step "devices" 60 $lattn devices
     # Side by side, the long ones first: the machine has many cores, and the device is shared.
     step "suite, opencl" 240 bash -c "suite opencl" &
-    step "other tests" 240 meson test -C build/gpu --no-rebuild --no-suite device --no-suite examples \
-        --print-errorlogs --timeout-multiplier 5 &
+    step "other tests" 240 meson test -C build/gpu --no-rebuild --no-suite device --no-suite rows \
+        --no-suite examples --print-errorlogs --timeout-multiplier 5 &
     step "suite, cuda" 240 bash -c "suite cuda" &
     for tool in memcheck racecheck initcheck; do
         step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
         step "$tool, decode" 150 bash -c "sanitize $tool decode" &
     done
+    step "HIP on CUDA" 200 tests/hip_on_cuda/run.sh build/hip_on_cuda &
+    python=$(compgen -G 'build/gpu/bindings/python/_lattn.*.so')
+    if [ -n "$python" ] && python3 -c 'import torch, pytest'; then
+        step "python on cuda" 200 bash -c \
+            'packaged -m pytest -q -p no:cacheprovider -k "not cpu" bindings/python/tests' &
+    else
+        python=
+        echo "python: left out, no torch, pytest or headers" >>"$summary"
+    fi
     wait
     step "graphs" 60 $tests/cuda/graph_test
     step "large offsets, cuda" 120 bash -c "large cuda"
     step "large offsets, opencl" 120 bash -c "large opencl"
     step "verify, golden files" 120 $lattn verify tests/golden/*.safetensors
     step "examples" 60 meson test -C build/gpu --no-rebuild --suite examples --print-errorlogs
-    if compgen -G 'build/gpu/bindings/python/_lattn.*.so' >/dev/null && python3 -c 'import torch, pytest'; then
-        step "python on cuda" 120 bash -c \
-            'packaged -m pytest -q -p no:cacheprovider -k "not cpu" bindings/python/tests'
+    if [ -n "$python" ]; then
         [ -z "$public" ] || step "python, public tests" 120 bash -c \
             'packaged tools/public_tests.py --device cuda $(find "$public" -name "test_*.py")'
         step "python overhead" 60 bash -c "packaged bench/python_overhead.py cuda"
-    else
-        echo "python: left out, no torch, pytest or headers" >>"$summary"
     fi
-    step "HIP on CUDA" 200 tests/hip_on_cuda/run.sh build/hip_on_cuda
     step "host cost" 60 build/gpu/bench/host_cost cuda
     for name in devices host_cost python_overhead; do
         [ -e "$folder/$name.log" ] && { echo; cat "$folder/$name.log"; } >>"$summary"
