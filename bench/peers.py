@@ -17,6 +17,7 @@ import argparse
 import collections
 import csv
 import datetime
+import functools
 import itertools
 import pathlib
 import statistics
@@ -45,7 +46,7 @@ def shapes_of(part):
         return [Shape(part, 'decode', b, 64, 1, 128, 'bf16', 'f32') for b in (1, 2, 4, 8, 16, 32, 64, 128, 256)]
     if part == 'sweep':  # the longest first, since the others' autotuners decide at the first of a kind
         return [Shape(part, 'prefill', max(1, bh // 64), min(bh, 64), n, d, 'bf16', 'f32')
-                for d in (128, 64) for bh in (4, 8, 32, 64, 256, 1024) for n in (32768, 8192, 2048, 512, 128)]
+                for d in (128, 64) for bh in (64, 8, 256, 32, 4, 1024) for n in (32768, 8192, 2048, 512, 128)]
     return []
 
 
@@ -293,12 +294,16 @@ fused_recurrent_simple_gla on states without slots; *fla fused* its fused_chunk_
 ThunderKittens' linear_attention, which adds to outputs that are cleared first."""
 
 
+@functools.cache
+def driver_version():
+    query = ['nvidia-smi', '--query-gpu=driver_version', '--format=csv,noheader', '-i', '0']
+    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def header(kernels, missing, copy_rate, commit):
     device = torch.cuda.get_device_properties(0)
-    driver = subprocess.run(['nvidia-smi', '--query-gpu=driver_version', '--format=csv,noheader', '-i', '0'],
-                            capture_output=True, text=True, check=False).stdout.strip()
     versions = '; '.join(f'{kernel.name} {kernel.version}'.strip() for kernel in kernels)
-    lines = [f'{device.name}, driver {driver}, CUDA {torch.version.cuda}, torch {torch.__version__}, '
+    lines = [f'{device.name}, driver {driver_version()}, CUDA {torch.version.cuda}, torch {torch.__version__}, '
              f'{datetime.date.today()}, copy bandwidth {copy_rate / 1e9:.2f} TB/s. {versions}; lattn at commit '
              f'{commit}.', *(f'Left out: {line}.' for line in missing)]
     return '\n\n'.join([TITLE, *lines, METHOD])
@@ -321,26 +326,25 @@ def parse():
     return parser.parse_args()
 
 
-def measure_all(kernels, shapes, clock, copy_rate, options, begin, rows):
-    """Adds to `rows`, and returns how many measurements there was no time for."""
-    generator, late = torch.Generator('cuda').manual_seed(1), 0
+def measure_all(kernels, shapes, clock, copy_rate, options, begin):
+    """Yields a row, or None for which there was no time."""
+    generator = torch.Generator('cuda').manual_seed(1)
     for shape, kernel in itertools.product(shapes, kernels):
         seconds = time.monotonic() - begin
         if kernel.refuses(shape):
             continue
         if seconds > options.seconds:
-            late += 1
+            yield None
             continue
         print(f'{seconds:5.1f} s  {shape.part}: {shape_text(shape._asdict())}, {kernel.name}', file=sys.stderr)
         try:
             if options.compile:
                 functions_of(kernel, shape, 1, generator)[0]()
             else:
-                rows.append(measure(kernel, shape, clock, copy_rate, generator))
+                yield measure(kernel, shape, clock, copy_rate, generator)
         except torch.OutOfMemoryError as error:
             print(f'left out: {str(error).splitlines()[0]}', file=sys.stderr)
         torch.cuda.empty_cache()
-    return late
 
 
 def write(options, kernels, missing, errors, device, rows):
@@ -352,7 +356,6 @@ def write(options, kernels, missing, errors, device, rows):
     names = [kernel.name for kernel in kernels]
     text = report(header(kernels, missing, copy_rate_of(device), options.commit), errors, rows, names)
     (options.output / 'benchmark.md').write_text(text, encoding='utf-8')
-    print(text)
 
 
 def main():
@@ -366,14 +369,17 @@ def main():
     if 'errors' in parts:
         errors, fine = measure_errors(kernels, torch.Generator('cuda').manual_seed(0))
     shapes = [shape for part in parts for shape in shapes_of(part) if bytes_of(shape) <= options.gib * 2 ** 30]
-    try:
-        late = measure_all(kernels, shapes, clock, copy_rate_of(device), options, begin, rows)
-        if late:
-            missing.append(f'{late} measurements, when {options.seconds:.0f} s were over')
-    finally:  # a device does not recover from a kernel's fault: what was measured before stays
-        if not options.compile:
-            write(options, kernels, missing, errors, device, rows)
-    print(f'{time.monotonic() - begin:.0f} s')
+    late = 0
+    for row in measure_all(kernels, shapes, clock, copy_rate_of(device), options, begin):
+        if row is None:
+            late += 1
+            continue
+        rows.append(row)  # written at once, since a device does not recover from a kernel's fault
+        write(options, kernels, missing, errors, device, rows)
+    if late:
+        missing.append(f'{late} measurements, when {options.seconds:.0f} s were over')
+        write(options, kernels, missing, errors, device, rows)
+    print(f'{len(rows)} measurements in {time.monotonic() - begin:.0f} s: {options.output}')
     if not fine:
         sys.exit(f'errors: somebody is off by {AGREE}, or lattn is less exact than fla')
 
