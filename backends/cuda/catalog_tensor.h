@@ -6,6 +6,7 @@
 
 extern const unsigned char lattn_cuda_image_hopper_bf16[];
 extern const unsigned char lattn_cuda_image_hopper_f16[];
+extern const unsigned char lattn_cuda_image_hopper_float[];
 extern const unsigned char lattn_cuda_image_tensor_bf16[];
 extern const unsigned char lattn_cuda_image_tensor_f16[];
 extern const unsigned char lattn_cuda_image_tensor_tf32[];
@@ -39,12 +40,16 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
 /* Measured on an H200 (docs/kernels-cuda.md). */
 #define PACE_output_bf16 165
 #define PACE_output_f16 220
-#define PACE_output_tf32 440
-#define PACE_output_f32 1000
+#define PACE_output_tf32 250
+#define PACE_output_f32 700
 #define PACE_state_bf16 140
 #define PACE_state_f16 140
 #define PACE_state_tf32 300
 #define PACE_state_f32 600
+#define PACE_hopper_output_tf32 190
+#define PACE_hopper_output_f32 290
+#define PACE_hopper_state_tf32 120
+#define PACE_hopper_state_f32 200
 
 #define TENSOR_ROW(what, kind, D, E, C, stages, fast, groups, least_e, most_e)                     \
     {.entry = "lattn_tensor_" #what "_" #kind "_d" #D "_w" #E "_f" #fast,                          \
@@ -90,6 +95,26 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
     HOPPER_BOTH(bf16, D, E, least_e, most_e, percent)
 #define HOPPER_ROWS_f16(D, E, least_e, most_e, percent)                                            \
     HOPPER_BOTH(f16, D, E, least_e, most_e, percent)
+
+#define HOPPER_FLOAT_ROW(what, kind, D, parts)                                                     \
+    {.entry = "lattn_hopper_" #what "_" #kind "_d" #D,                                             \
+     .program = lattn_cuda_image_hopper_float,                                                     \
+     .pass = PASS_##what,                                                                          \
+     .types = LATTN_TYPES_F32,                                                                     \
+     .d_min = 4,                                                                                   \
+     .d_max = (D),                                                                                 \
+     .d_step = 4,                                                                                  \
+     .e_min = 1,                                                                                   \
+     .e_max = LATTN_MAX_DIM,                                                                       \
+     .can = CAN_##what & LATTN_CAN_WALK,                                                           \
+     .needs = NEEDS_##what | NEEDS_##kind | LATTN_NEEDS_ALIGN16,                                   \
+     .features = LATTN_CUDA_SM90A,                                                                 \
+     .threads = 512,                                                                               \
+     .shared = LATTN_HOPPER_FLOAT_SHARED(D, parts),                                                \
+     .shared_total = LATTN_HOPPER_FLOAT_SHARED(D, parts),                                          \
+     .e_tile = 64,                                                                                 \
+     .groups_per_unit = 1,                                                                         \
+     .pace = PACE_hopper_##what##_##kind},
 
 #define DECODE_ROW(name, kind, D, least_d, least_e, d_multiple, e_multiple, need, ...)             \
     {.entry = "lattn_decode_" name,                                                                \
@@ -145,6 +170,7 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
 #define TENSOR_ROWS                                                                                \
     LATTN_HOPPER_LIST(HOPPER_ROWS_bf16)                                                            \
     LATTN_HOPPER_LIST(HOPPER_ROWS_f16)                                                             \
+    LATTN_HOPPER_FLOAT_LIST(HOPPER_FLOAT_ROW)                                                      \
     LATTN_TENSOR_HALF(TENSOR_ROW, bf16)                                                            \
     LATTN_TENSOR_HALF(TENSOR_ROW, f16)                                                             \
     LATTN_TENSOR_FLOAT(TENSOR_ROW, tf32)                                                           \

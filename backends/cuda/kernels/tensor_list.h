@@ -71,6 +71,24 @@
     X(128, 64, 1, 256, 130)                                                                        \
     X(128, 128, 65, 256, 120)
 
+/* Of a walk with wgmma in float32 (hopper_float.cuh), of `parts` parts an element: tiles of q, k
+ * and S by parts, of v and of what comes from the state, tables of weights, barriers, alignment. */
+#define LATTN_HOPPER_FLOAT_Q_STAGES(D, parts) ((D) * (parts) <= 256 ? 2 : 1)
+#define LATTN_HOPPER_FLOAT_SHARED(D, parts)                                                        \
+    ((LATTN_HOPPER_FLOAT_Q_STAGES(D, parts) + 2) * (parts)*64 * (D)*2 + (parts)*64 * 64 * 2 +      \
+     2 * 64 * (64 + 4) * 4 + 64 * 64 * 4 + 2 * LATTN_HOPPER_TABLE + 256 + 1024)
+
+/* X(pass, kind, D, parts): groups of 64 columns. */
+#define LATTN_HOPPER_FLOAT_LIST(X)                                                                 \
+    X(output, tf32, 64, 2)                                                                         \
+    X(output, tf32, 128, 2)                                                                        \
+    X(output, f32, 64, 3)                                                                          \
+    X(output, f32, 128, 3)                                                                         \
+    X(state, tf32, 64, 2)                                                                          \
+    X(state, tf32, 128, 2)                                                                         \
+    X(state, f32, 64, 3)                                                                           \
+    X(state, f32, 128, 3)
+
 /* Decode (decode_wide.cuh): shared memory of a group, along e and along d. */
 #define LATTN_DECODE_COLUMNS(D) ((D) == 256 ? 32 : 64)
 #define LATTN_DECODE_GROUP(D) ((D)*LATTN_DECODE_COLUMNS(D) / 32)

@@ -16,6 +16,7 @@
 #include "chain.cuh"
 #include "group.cuh"
 #include "kernels/sequence.h"
+#include "state_decay.cuh"
 #include "state_io.cuh"
 #include "tensor_tile.cuh"
 
@@ -355,11 +356,19 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         __syncwarp();
     }
 
+    static __device__ __forceinline__ lattn_state_decay past_of(float slope, int tokens)
+    {
+        return P::type == LATTN_TYPE_F32
+                   ? lattn_state_decay::of(slope, tokens)
+                   : lattn_state_decay{0.0f, lattn_decay_weight(slope, tokens)};
+    }
+
     /* state = g^length state + (w v)^T k; of a segment's own state, state += g^after (w v)^T k, and
-     * `weight` is the power. With float32, too, the chunk's part is summed apart: the tensor cores
-     * round towards zero as they accumulate, which would add up over a long walk. */
+     * `past.factor` is the power. With float32, too, the chunk's part is summed apart: the tensor
+     * cores round towards zero as they accumulate, which would add up over a long walk. */
     static __device__ __forceinline__ void update(state_tile state, const value_tile v, uint32_t k,
-                                                  float slope, float weight, int length)
+                                                  float slope, const lattn_state_decay &past,
+                                                  int length)
     {
         constexpr bool apart = !output || P::type == LATTN_TYPE_F32;
         slope = lattn_opaque(slope);
@@ -381,7 +390,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
             for (int m = 0; m < e_tiles; m++)
 #pragma unroll
                 for (int i = 0; i < 8; i++)
-                    sum[m][i] = apart ? 0.0f : state[m][2 * n + i / 4][i % 4] * weight;
+                    sum[m][i] = apart ? 0.0f : state[m][2 * n + i / 4][i % 4] * past.factor;
 #pragma unroll
             for (int j = 0; j < token_tiles; j++) {
                 operand_b b[2];
@@ -397,8 +406,8 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
                     float &x = state[m][2 * n + i / 4][i % 4];
-                    x = !output ? fmaf(weight, sum[m][i], x)
-                        : apart ? fmaf(weight, x, sum[m][i])
+                    x = !output ? fmaf(past.factor, sum[m][i], x)
+                        : apart ? past.step(x, sum[m][i])
                                 : sum[m][i];
                 }
         }
@@ -441,7 +450,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
             }
             lattn_copy_commit();
         };
-        const float whole_decay = lattn_decay_weight(x.slope, C);
+        const lattn_state_decay whole = past_of(x.slope, C);
         const float slope = fminf(x.slope * 1.4426950408889634f, 1e30f);
         /* Not unrolled: this runs once, and fetching its code would take longer. */
 #pragma unroll 1
@@ -479,11 +488,12 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
                 store(out, base + staging_at, x.o + first * a.o.token, a.o.token, length,
                       x.columns);
             }
-            const float weight = !output
-                                     ? lattn_decay_weight(x.slope, (int)(x.count - first) - length)
-                                 : length == C ? whole_decay
-                                               : lattn_decay_weight(x.slope, length);
-            update(state, values, k_tile, slope, weight, length);
+            const lattn_state_decay past =
+                !output       ? lattn_state_decay{1.0f, lattn_decay_weight(
+                                                            x.slope, (int)(x.count - first) - length)}
+                : length == C ? whole
+                              : past_of(x.slope, length);
+            update(state, values, k_tile, slope, past, length);
         }
         lattn_copy_wait<0>();
         __syncthreads();
