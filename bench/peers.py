@@ -291,7 +291,9 @@ same device in the same run takes for the bytes of q, k, v and o (decode: also o
 states. *source* is vLLM's lightning_attn.py: its prefill returns the state of every block, and given
 bfloat16 it needs slopes in bfloat16. *fla* is flash-linear-attention: chunk_simple_gla, and for decode
 fused_recurrent_simple_gla on states without slots; *fla fused* its fused_chunk_simple_gla. *kittens* is
-ThunderKittens' linear_attention, which adds to outputs that are cleared first."""
+ThunderKittens' linear_attention, which adds to outputs that are cleared first.
+
+In the last column, what is above 1 is where another is ahead."""
 
 
 @functools.cache

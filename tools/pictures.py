@@ -1,49 +1,12 @@
-"""Draws the pictures of the documentation: pictures.py FOLDER, which gets tiling.svg and packed.svg."""
+"""Draws the pictures of the documentation: pictures.py [--check] docs. Those of the benchmark are made
+from its table, docs/gpu/benchmark.csv."""
+import argparse
+import csv
 import pathlib
 import sys
-from html import escape
 
-INK, PALE, LINE = '#1f2933', '#f4f6f8', '#9aa5b1'
-BLUE, GREEN, ORANGE, VIOLET, GREY = '#4a7fb5', '#4f9d69', '#d9822b', '#8561c5', '#b8c1cc'
-
-
-class Picture:
-    def __init__(self, width, height):
-        self.size = width, height
-        self.parts = []
-
-    def box(self, x, y, w, h, fill=PALE, line=INK, radius=3, dash='', opacity=1.0):
-        dashed = f' stroke-dasharray="{dash}"' if dash else ''
-        self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{radius}" fill="{fill}" '
-                          f'fill-opacity="{opacity}" stroke="{line}"{dashed}/>')
-
-    def text(self, x, y, words, size=13, anchor='middle', fill=INK, weight='normal', family='sans-serif'):
-        self.parts.append(f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{fill}" '
-                          f'font-weight="{weight}" font-family="{family}" xml:space="preserve">{escape(words)}</text>')
-
-    def code(self, x, y, words, **style):
-        self.text(x, y, words, family='monospace', **style)
-
-    def arrow(self, *points, fill=INK):
-        path = ' '.join(f'{x:g},{y:g}' for x, y in points)
-        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{fill}" stroke-width="1.4" '
-                          f'marker-end="url(#head)"/>')
-
-    def line(self, x0, y0, x1, y1, fill=LINE, dash=''):
-        dashed = f' stroke-dasharray="{dash}"' if dash else ''
-        self.parts.append(f'<line x1="{x0:g}" y1="{y0:g}" x2="{x1:g}" y2="{y1:g}" stroke="{fill}"{dashed}/>')
-
-    def polygon(self, points, fill, opacity=1.0):
-        path = ' '.join(f'{x:g},{y:g}' for x, y in points)
-        self.parts.append(f'<polygon points="{path}" fill="{fill}" fill-opacity="{opacity}" stroke="{INK}"/>')
-
-    def svg(self):
-        w, h = self.size
-        head = ('<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-                f'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker></defs>')
-        ground = f'<rect width="{w}" height="{h}" rx="8" fill="#ffffff"/>'
-        return '\n'.join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}">',
-                          head, ground, *self.parts, '</svg>', ''])
+import charts
+from svg import BLUE, GREEN, GREY, INK, ORANGE, VIOLET, Picture
 
 
 def tiling():
@@ -170,9 +133,21 @@ def packed():
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    for picture in (tiling, packed):
-        (folder / f'{picture.__name__}.svg').write_text(picture().svg(), encoding='utf-8')
+    parser = argparse.ArgumentParser(description='draws the pictures of the documentation')
+    parser.add_argument('--check', action='store_true', help='only compare with what is there')
+    parser.add_argument('folder', type=pathlib.Path, help='docs')
+    options = parser.parse_args()
+    with open(options.folder / 'gpu' / 'benchmark.csv', newline='', encoding='utf-8') as file:
+        rows = list(csv.DictReader(file))
+    pictures = {'tiling.svg': tiling(), 'packed.svg': packed(), 'gpu/roofline.svg': charts.roofline(rows),
+                'gpu/growth.svg': charts.growth(rows)}
+    for name, picture in pictures.items():
+        path, text = options.folder / name, picture.svg()
+        if not options.check:
+            path.write_text(text, encoding='utf-8')
+        elif not path.exists() or path.read_text(encoding='utf-8') != text:
+            sys.exit(f'{path} is not what tools/pictures.py draws: run it with {options.folder}')
 
 
-main()
+if __name__ == '__main__':
+    main()
