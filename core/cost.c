@@ -30,7 +30,10 @@ static double token_time(const struct lattn_caps *caps, const struct lattn_reque
     /* A unit that runs fewer groups than it could waits more. */
     if (row->pace && groups && each < row->groups_per_unit)
         each += ALONE_COST * (row->groups_per_unit - each);
-    return each * pace * part(row->e_tile, request->args.e) * part(row->d_tile, request->args.d);
+    /* Rows with a pace are made for their largest d, and pad what is smaller. */
+    double padding = row->pace ? (double)row->d_max / request->args.d : 1;
+    return each * pace * padding * part(row->e_tile, request->args.e) *
+           part(row->d_tile, request->args.d);
 }
 
 /* A state's bytes over those of one token's q, k, v and o. */

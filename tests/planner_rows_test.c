@@ -359,6 +359,26 @@ static void plans_remembered(void **state)
     close_bench();
 }
 
+/* A row made for a larger d is no better for a smaller one, though a unit has it to itself. */
+static void rows_by_padding(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        WALK("128", .types = LATTN_TYPES_ALL, .d_min = 1, .d_max = 128, .e_min = 1, .e_max = 256,
+             .threads = 64, .groups_per_unit = 2, .pace = 120),
+        WALK("256", ANY, .groups_per_unit = 1, .pace = 120),
+    };
+    fake.caps.compute_units = 132;
+    open_bench(rows, 2);
+    lattn_prefill_params p = some_prefill(1, 4096, 4, 128);
+    run(&p);
+    assert_launched(0, "128", 4);
+    p.d = 129;
+    run(&p);
+    assert_launched(0, "256", 4);
+    close_bench();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup(walking_rows, bench_reset),
         cmocka_unit_test_setup(chaining_rows, bench_reset),
         cmocka_unit_test_setup(rows_by_pace, bench_reset),
+        cmocka_unit_test_setup(rows_by_padding, bench_reset),
         cmocka_unit_test_setup(rows_that_take_turns, bench_reset),
         cmocka_unit_test_setup(plans_remembered, bench_reset),
     };
