@@ -236,6 +236,45 @@ static bool may_chain_somehow(const struct lattn_device *device,
     return false;
 }
 
+struct way {
+    uint32_t row; /* of OUTPUT; the number of rows: none */
+    int32_t segment;
+    double cost;
+};
+
+/* The way that is expected to be fastest. `split`: also over segments in three launches, for rows
+ * that could go without. */
+static struct way choose_way(const struct lattn_device *device, const struct lattn_request *request,
+                             const uint32_t rows[2], bool split)
+{
+    const struct lattn_backend *backend = device->backend;
+    const bool can_segment = rows[0] < backend->row_count && rows[1] < backend->row_count;
+    struct way best = {.row = backend->row_count};
+    for (uint32_t output = 0;; output++) {
+        output = find_row(device, &request->kind, LATTN_PASS_OUTPUT, request->offers, output);
+        if (output == backend->row_count)
+            return best;
+        const struct lattn_kernel_row *row = &backend->rows[output];
+        const bool walk = may_walk(row, request), scan = can_segment && (split || !walk);
+        const struct lattn_choice choice = {
+            .output = row,
+            .state = scan ? &backend->rows[rows[0]] : NULL,
+            .scan = scan ? &backend->rows[rows[1]] : NULL,
+            .may_walk = walk,
+            .may_lengthen = may_lengthen(row, request),
+            .may_chain = may_chain(row, request),
+        };
+        if (!walk && !scan)
+            continue;
+        struct way way = {.row = output};
+        way.segment = lattn_choose_segment(&device->caps, request, &choice, &way.cost);
+        bool comparable =
+            best.row < backend->row_count && row->pace && backend->rows[best.row].pace;
+        if (best.row == backend->row_count || (comparable && way.cost < best.cost))
+            best = way;
+    }
+}
+
 lattn_status lattn_plan_prefill(const struct lattn_device *device,
                                 const struct lattn_request *request, struct lattn_plan *plan)
 {
@@ -246,44 +285,17 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
         find_row(device, kind, LATTN_PASS_STATE, request->offers, 0),
         find_row(device, kind, LATTN_PASS_SCAN, request->offers, 0),
     };
-    bool can_segment = rows[0] < backend->row_count && rows[1] < backend->row_count;
-    bool chains = may_chain_somehow(device, request);
-    uint32_t best = backend->row_count;
-    int32_t segment = LATTN_WHOLE_SEQUENCE;
-    double least = 0;
-    for (uint32_t output = 0;; output++) {
-        output = find_row(device, kind, LATTN_PASS_OUTPUT, request->offers, output);
-        if (output == backend->row_count)
-            break;
-        const struct lattn_kernel_row *row = &backend->rows[output];
-        bool walk = may_walk(row, request);
-        /* One launch is better than three. */
-        bool split = can_segment && !(chains && walk);
-        struct lattn_choice choice = {
-            .output = row,
-            .state = split ? &backend->rows[rows[0]] : NULL,
-            .scan = split ? &backend->rows[rows[1]] : NULL,
-            .may_walk = walk,
-            .may_lengthen = may_lengthen(row, request),
-            .may_chain = may_chain(row, request),
-        };
-        if (!walk && !split)
-            continue;
-        double cost;
-        int32_t length = lattn_choose_segment(&device->caps, request, &choice, &cost);
-        bool comparable = best < backend->row_count && row->pace && backend->rows[best].pace;
-        if (best == backend->row_count || (comparable && cost < least)) {
-            best = output;
-            segment = length;
-            least = cost;
-        }
-    }
-    if (best < backend->row_count) {
-        if (segment == LATTN_WHOLE_SEQUENCE)
-            return plan_walk(device, request, best, plan);
-        return may_chain(&backend->rows[best], request)
-                   ? plan_chain(device, request, best, segment, plan)
-                   : plan_segments(device, request, best, segment, rows, plan);
+    const bool chains = may_chain_somehow(device, request);
+    struct way way = choose_way(device, request, rows, !chains);
+    /* Where one launch would do, three are worth the host's time only for long work. */
+    if (chains && way.cost > LATTN_LONG_COST)
+        way = choose_way(device, request, rows, true);
+    if (way.row < backend->row_count) {
+        if (way.segment == LATTN_WHOLE_SEQUENCE)
+            return plan_walk(device, request, way.row, plan);
+        return may_chain(&backend->rows[way.row], request)
+                   ? plan_chain(device, request, way.row, way.segment, plan)
+                   : plan_segments(device, request, way.row, way.segment, rows, plan);
     }
     for (enum lattn_pass pass = LATTN_PASS_STATE; pass <= LATTN_PASS_SCAN; pass++) {
         if (rows[pass] == backend->row_count &&

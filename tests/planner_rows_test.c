@@ -379,6 +379,34 @@ static void rows_by_padding(void **state)
     close_bench();
 }
 
+/* Three launches of faster rows instead of one, where the work is long enough to hide the host. */
+static void one_launch_or_three(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        WALK("fast", ANY, .groups_per_unit = 1, .pace = 120),
+        {.entry = "chain",
+         .pass = LATTN_PASS_OUTPUT,
+         ANY,
+         .can = LATTN_CAN_WALK | LATTN_CAN_CHAIN,
+         .groups_per_unit = 1,
+         .pace = 400},
+        {.entry = "state", .pass = LATTN_PASS_STATE, ANY, .pace = 120},
+        {.entry = "scan", .pass = LATTN_PASS_SCAN, ANY, .e_tile = 64, .d_tile = 2},
+    };
+    fake.caps.compute_units = 132;
+    open_bench(rows, 4);
+    lattn_prefill_params p = some_prefill(1, 4096, 8, 128);
+    run(&p);
+    assert_int_equal(fake.launch_count, 1);
+    assert_string_equal(fake.launched[0]->entry, "chain");
+    p.tokens = 131072;
+    run(&p);
+    assert_int_equal(fake.launch_count, 3);
+    assert_string_equal(fake.launched[2]->entry, "fast");
+    close_bench();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +419,7 @@ int main(void)
         cmocka_unit_test_setup(chaining_rows, bench_reset),
         cmocka_unit_test_setup(rows_by_pace, bench_reset),
         cmocka_unit_test_setup(rows_by_padding, bench_reset),
+        cmocka_unit_test_setup(one_launch_or_three, bench_reset),
         cmocka_unit_test_setup(rows_that_take_turns, bench_reset),
         cmocka_unit_test_setup(plans_remembered, bench_reset),
     };
