@@ -82,7 +82,7 @@ static bool find_cuda(void)
 enum {
     HEADS = 3,
     SEQUENCES = 4,
-    TOKENS = 700, /* packed, in all */
+    TOKENS = 2500, /* packed, in all: a sequence may be long enough for segments */
     SLOTS = 7,
     REPLAYS = 4,
 };
