@@ -1,8 +1,8 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, on a bare machine: builds with all backends, runs the suite on
 # CUDA and on every OpenCL device, CUDA graphs, memory beyond 2^31 elements, compute-sanitizer over
-# the short suite, the golden files, the examples, the Python package on CUDA tensors, and the host
-# cost of a call. Prints one summary; exit status 1 if anything in it failed.
+# the short suite, the golden files, the examples, the Python package on CUDA tensors, the host cost
+# of a call, and the benchmark. Prints one summary; exit status 1 if anything in it failed.
 #
 #     tools/gpu_check.sh [-o FOLDER] [-p DEBS] [-c COMMIT] [-t TESTS] [-- MESON OPTIONS]
 #
@@ -155,7 +155,17 @@ packaged() {
     PYTHONPATH=$(dirname "$(dirname "$(find "$PWD/build/gpu/python" -name '_lattn.*')")") python3 "$@"
 }
 
-export -f build packaged suite device_tests sanitize large
+bench() {
+    $lattn bench --backend cuda || return
+    $lattn bench --backend cuda --op prefill --shape 1,64,64,128,128 || return
+    $lattn bench --backend cuda --op decode --shape 64,64,4,128,128 || return
+    local type
+    for type in f16 f32 "f32 --precision tf32"; do
+        $lattn bench --backend cuda --op prefill --dtype $type || return
+    done
+}
+
+export -f bench build packaged suite device_tests sanitize large
 export tests lattn folder public
 
 step "build" 300 bash -c build
@@ -191,7 +201,8 @@ if [ $? -eq 0 ]; then
         step "python overhead" 60 bash -c "packaged bench/python_overhead.py cuda"
     fi
     step "host cost" 60 build/gpu/bench/host_cost cuda
-    for name in devices host_cost python_overhead; do
+    step "bench" 90 bash -c bench
+    for name in devices host_cost bench python_overhead; do
         [ -e "$folder/$name.log" ] && { echo; cat "$folder/$name.log"; } >>"$summary"
     done
 fi
