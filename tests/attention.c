@@ -40,7 +40,8 @@ static void poison(struct attention *a)
     int64_t t = random_range(&a->random, 1, a->length[i] - 1);
     int64_t x = random_range(&a->random, 0, array->dim - 1);
     int64_t head = random_range(&a->random, 0, heads - 1);
-    double value = random_chance(&a->random, 2) ? (double)NAN : (double)INFINITY;
+    bool infinite = a->c->infinite || random_chance(&a->random, 2);
+    double value = infinite ? (double)INFINITY : (double)NAN;
     put_number(array->buffer,
                token_offset(a, array, i, head, t) + (uint64_t)x * number_size(a->c->dtype),
                a->c->dtype, value);

@@ -80,6 +80,7 @@ struct attention_case {
     enum state_layout in_layout, out_layout;
     bool kept; /* block states, or token states with the dtype and layout of the final states */
     enum poison poison; /* a NaN or infinity somewhere in this input */
+    bool infinite;      /* an infinity */
 };
 
 struct token_array {

@@ -252,6 +252,20 @@ static void add_poison(struct case_list *list)
                 c.kept = kind == 3;
                 case_add(list, c, "poison %d, %s, kind %d", poison, number_name(dtype), kind);
             }
+    /* An infinite column of a state, which is not to take the others out of a narrow type's range.
+     */
+    for (lattn_dtype dtype = LATTN_F32; dtype <= LATTN_BF16; dtype++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct attention_case c = plain;
+            c.poison = POISON_V;
+            c.infinite = true;
+            c.dtype = dtype;
+            c.d = kind ? 128 : 64;
+            c.heads = c.qk_heads = kind ? 3 : 70; /* over segments, and whole */
+            c.tokens = kind ? 600 : 200;
+            c.batch = 1;
+            case_add(list, c, "infinity, %s, kind %d", number_name(dtype), kind);
+        }
     struct attention_case c = plain;
     c.poison = POISON_V;
     c.tokens = 40;

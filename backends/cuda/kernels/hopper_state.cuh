@@ -3,6 +3,8 @@
 #ifndef LATTN_HOPPER_STATE_CUH
 #define LATTN_HOPPER_STATE_CUH
 
+#include <math.h>
+
 #include "chain.cuh"
 #include "hopper_layout.cuh"
 
@@ -77,17 +79,29 @@ template <typename T, int D, int E, bool chains> struct lattn_hopper_state {
         lattn_barrier_wait(l.state_empty(of_turn), (published >> of_turn & 1) ^ 1);
     }
 
-    /* What to multiply the state by to bring it into float16's range, the same in all threads. */
-    __device__ __forceinline__ float range_factor(const tile state) const
+    /* The largest of a warp's elements, or of those that are finite. */
+    template <bool finite> static __device__ __forceinline__ uint32_t largest(const tile state)
     {
-        const int warp = threadIdx.x % 128 / 32;
         float most = 0.0f;
 #pragma unroll
         for (int m = 0; m < D / 64; m++)
 #pragma unroll
-            for (int i = 0; i < E / 2; i++)
-                most = fmaxf(most, fabsf(state[m][i]));
-        const uint32_t bits = __reduce_max_sync(0xffffffffu, __float_as_uint(most));
+            for (int i = 0; i < E / 2; i++) {
+                const float x = fabsf(state[m][i]);
+                if (!finite || x < INFINITY)
+                    most = fmaxf(most, x);
+            }
+        return __reduce_max_sync(0xffffffffu, __float_as_uint(most));
+    }
+
+    /* What to multiply the state by to bring it into float16's range, the same in all threads. An
+     * infinite column is not to take the others out of it. */
+    __device__ __forceinline__ float range_factor(const tile state) const
+    {
+        const int warp = threadIdx.x % 128 / 32;
+        uint32_t bits = largest<false>(state);
+        if (bits >= __float_as_uint(INFINITY))
+            bits = largest<true>(state);
         if (threadIdx.x % 32 == 0)
             lattn_store_shared(l.warp_exponents(turn) + warp * 4, bits);
         wait_all();
