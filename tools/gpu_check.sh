@@ -180,7 +180,7 @@ if [ $? -eq 0 ]; then
         step "$tool, prefill" 150 bash -c "sanitize $tool prefill" &
         step "$tool, decode" 150 bash -c "sanitize $tool decode" &
     done
-    step "HIP on CUDA" 200 tests/hip_on_cuda/run.sh build/hip_on_cuda &
+    step "hip on cuda" 200 tests/hip_on_cuda/run.sh build/hip_on_cuda &
     python=$(compgen -G 'build/gpu/bindings/python/_lattn.*.so')
     if [ -n "$python" ] && python3 -c 'import torch, pytest'; then
         step "python on cuda" 200 bash -c \
