@@ -326,39 +326,6 @@ static void rows_that_take_turns(void **state)
     close_bench();
 }
 
-/* The plan of the last call of each kind is kept; one that differs in anything gets its own. */
-static void plans_remembered(void **state)
-{
-    (void)state;
-    static const struct lattn_kernel_row rows[] = {
-        WALK("aligned", ANY, .needs = LATTN_NEEDS_ALIGN16),
-        WALK("any", ANY),
-        DECODE("decode", ANY),
-    };
-    open_bench(rows, 3);
-    lattn_prefill_params p = some_prefill(2, 100, 8, 64), other;
-    lattn_decode_params d = some_decode(3, 8, 64);
-    for (int i = 0; i < 2; i++) {
-        run(&p);
-        assert_launched(0, "aligned", 16);
-        assert_string_equal(chosen(&d), "decode");
-        other = p;
-        other.q.offset = 4;
-        run(&other);
-        assert_launched(0, "any", 16);
-        other = some_prefill(5, 100, 8, 64);
-        run(&other);
-        assert_launched(0, "aligned", 40);
-        other = some_prefill(2, 100, 3, 64);
-        run(&other);
-        assert_launched(0, "aligned", 6);
-        d.batch++;
-        assert_string_equal(chosen(&d), "decode");
-        assert_int_equal(fake.launches[0].groups, d.batch * 8);
-    }
-    close_bench();
-}
-
 /* A row made for a larger d is no better for a smaller one, though a unit has it to itself. */
 static void rows_by_padding(void **state)
 {
@@ -421,7 +388,6 @@ int main(void)
         cmocka_unit_test_setup(rows_by_padding, bench_reset),
         cmocka_unit_test_setup(one_launch_or_three, bench_reset),
         cmocka_unit_test_setup(rows_that_take_turns, bench_reset),
-        cmocka_unit_test_setup(plans_remembered, bench_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
