@@ -63,7 +63,7 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .can = CAN_##what,                                                                            \
      .needs = NEEDS_##what | NEEDS_##kind | ((fast) ? LATTN_NEEDS_ALIGN16 : 0),                    \
      .features = LATTN_CUDA_SM80,                                                                  \
-     .threads = 128,                                                                               \
+     .threads = LATTN_TENSOR_THREADS,                                                              \
      .shared = LATTN_TENSOR_SHARED_##what(SIZE_##kind, D, 4 * (E), C, stages),                     \
      .shared_total = LATTN_TENSOR_SHARED_##what(SIZE_##kind, D, 4 * (E), C, stages),               \
      .e_tile = 4 * (E),                                                                            \
@@ -82,7 +82,7 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .can = LATTN_CAN_WALK | (ability),                                                            \
      .needs = LATTN_NEEDS_RECURRENCE | LATTN_NEEDS_ALIGN16,                                        \
      .features = LATTN_CUDA_SM90A,                                                                 \
-     .threads = 512,                                                                               \
+     .threads = LATTN_HOPPER_THREADS,                                                              \
      .shared = LATTN_HOPPER_SHARED(D, E),                                                          \
      .shared_total = LATTN_HOPPER_SHARED(D, E),                                                    \
      .e_tile = (E),                                                                                \
@@ -109,7 +109,7 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .can = CAN_##what & LATTN_CAN_WALK,                                                           \
      .needs = NEEDS_##what | NEEDS_##kind | LATTN_NEEDS_ALIGN16,                                   \
      .features = LATTN_CUDA_SM90A,                                                                 \
-     .threads = 512,                                                                               \
+     .threads = LATTN_HOPPER_THREADS,                                                              \
      .shared = LATTN_HOPPER_FLOAT_SHARED(D, parts),                                                \
      .shared_total = LATTN_HOPPER_FLOAT_SHARED(D, parts),                                          \
      .e_tile = 64,                                                                                 \

@@ -29,7 +29,7 @@ struct lattn_hopper_float : lattn_hopper_float_shape<D, parts, output> {
     static __device__ __forceinline__ void zero(float *to, long long stride, long long rows,
                                                 int columns)
     {
-        for (long long i = threadIdx.x; i < rows * E; i += LATTN_HOPPER_FLOAT_THREADS) {
+        for (long long i = threadIdx.x; i < rows * E; i += LATTN_HOPPER_THREADS) {
             if (i % E < columns)
                 to[i / E * stride + i % E] = 0.0f;
         }

@@ -7,7 +7,7 @@
 template <int D, int parts>
 struct lattn_hopper_float_output : lattn_hopper_float_shape<D, parts, true> {
     using shape = lattn_hopper_float_shape<D, parts, true>;
-    using shape::C, shape::q_operand, shape::k_operand, shape::values;
+    using shape::C, shape::values;
     using walk = typename shape::walk;
     using output_tile = typename shape::output_tile;
     using operand = typename shape::operand;
@@ -22,7 +22,8 @@ struct lattn_hopper_float_output : lattn_hopper_float_shape<D, parts, true> {
 #pragma unroll
             for (int i = 0; i < D / 16; i++)
                 lattn_wgmma<__nv_bfloat16, C>::template multiply<false>(
-                    s, q_operand(w, chunk, x, i), k_operand(w, chunk, y, i),
+                    s, lattn_operand_along<C>(w.q(chunk, x), i),
+                    lattn_operand_along<C>(w.k(chunk, y), i),
                     !(i == 0 && x == 0 && y == parts - 1));
         });
         lattn_wgmma_commit();

@@ -8,6 +8,7 @@
 #define LATTN_HOPPER_FLOAT_PARTS_CUH
 
 #include "hopper_wgmma.cuh"
+#include "tensor_half.cuh"
 
 /* Two neighbours, cut at bfloat16's length. Cut, not rounded, lest a number at the end of the range
  * become infinite. */
@@ -25,21 +26,14 @@ static __device__ __forceinline__ uint32_t lattn_part_take(float &x, float &y)
     return part;
 }
 
-/* The last part, rounded. */
-static __device__ __forceinline__ uint32_t lattn_part_last(float x, float y)
-{
-    uint32_t both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
-    return both;
-}
-
+/* The last part is rounded. */
 template <int parts>
 static __device__ __forceinline__ void lattn_parts_of(float x, float y, uint32_t part[parts])
 {
 #pragma unroll
     for (int i = 0; i < parts - 1; i++)
         part[i] = lattn_part_take(x, y);
-    part[parts - 1] = lattn_part_last(x, y);
+    part[parts - 1] = lattn_pairs<__nv_bfloat16>::pack(x, y);
 }
 
 /* The products of parts, from the smallest to that of the first parts: f(part of a, part of b). */

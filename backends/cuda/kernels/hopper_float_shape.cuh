@@ -7,8 +7,6 @@
 #include "hopper_layout.cuh"
 #include "state_decay.cuh"
 
-#define LATTN_HOPPER_FLOAT_THREADS 512
-
 /* D: d, padded to 64 or 128. parts: of a float32. `output`: the OUTPUT pass, else STATE, which has
  * no q and no outputs. */
 template <int D, int parts, bool output> struct lattn_hopper_float_shape {
@@ -112,13 +110,12 @@ template <int D, int parts, bool output> struct lattn_hopper_float_shape {
         {
             return base + v_at + chunk % stages * v_bytes + (t * v_pitch + e) * 4;
         }
-        /* scale g^x, and next to it scale g^(x - 1), for x from -63 to 65; below zero as at zero.
-         */
+        /* scale g^x and scale g^(x - 1), side by side, for x from -63 to 65; below zero as at 0. */
         __device__ __forceinline__ uint32_t output_weight(int x) const
         {
             return base + tables_at + (x + C - 1) * 8;
         }
-        /* g^(63 - x), and next to it g^(62 - x), for x from 0 to 127; beyond the end 1. */
+        /* g^(63 - x) and g^(62 - x), side by side, for x from 0 to 127; beyond the end 1. */
         __device__ __forceinline__ uint32_t value_weight(int x) const
         {
             return base + tables_at + LATTN_HOPPER_TABLE + x * 8;
@@ -163,16 +160,6 @@ template <int D, int parts, bool output> struct lattn_hopper_float_shape {
             return base + from_state_at + (int)threadIdx.x % 128 / 32 * (C * 16 * 4);
         }
     };
-
-    /* A part of q, or of k, of 16 columns of d, along which products are summed. */
-    static __device__ __forceinline__ uint64_t q_operand(const walk &w, int chunk, int part, int i)
-    {
-        return lattn_operand(w.q(chunk, part) + i / 4 * (C * 128) + i % 4 * 32, 16);
-    }
-    static __device__ __forceinline__ uint64_t k_operand(const walk &w, int chunk, int part, int i)
-    {
-        return lattn_operand(w.k(chunk, part) + i / 4 * (C * 128) + i % 4 * 32, 16);
-    }
 
     /* The parts of v^T, 16 columns of e a warp; with `weighed` decayed to the end of the chunk.
      * Returns zero if every element is finite, else NaN. */

@@ -7,7 +7,7 @@
 template <int D, int parts, bool output>
 struct lattn_hopper_float_state : lattn_hopper_float_shape<D, parts, output> {
     using shape = lattn_hopper_float_shape<D, parts, output>;
-    using shape::C, shape::q_operand, shape::values;
+    using shape::C, shape::values;
     using walk = typename shape::walk;
     using output_tile = typename shape::output_tile;
     using operand = typename shape::operand;
@@ -36,7 +36,7 @@ struct lattn_hopper_float_state : lattn_hopper_float_shape<D, parts, output> {
 #pragma unroll
                 for (int j = 0; j < 2; j++)
                     lattn_wgmma<__nv_bfloat16, C>::template multiply<false>(
-                        o, a[i % 2][x][j], q_operand(w, chunk, y, i * 2 + j),
+                        o, a[i % 2][x][j], lattn_operand_along<C>(w.q(chunk, y), i * 2 + j),
                         !(i == 0 && j == 0 && x == 0 && y == parts - 1));
             });
             lattn_wgmma_commit();
@@ -50,7 +50,7 @@ struct lattn_hopper_float_state : lattn_hopper_float_shape<D, parts, output> {
 #pragma unroll
         for (int i = 0; i < D / 16; i++)
             lattn_wgmma<__nv_bfloat16, C>::template multiply<false>(
-                o, first[i], q_operand(w, chunk, 0, i), true);
+                o, first[i], lattn_operand_along<C>(w.q(chunk, 0), i), true);
         lattn_wgmma_commit();
     }
 
@@ -68,8 +68,7 @@ struct lattn_hopper_float_state : lattn_hopper_float_shape<D, parts, output> {
             for (int j = 0; j < C / 16; j++)
                 lattn_wgmma<__nv_bfloat16, width>::multiply(
                     sum, a[x][j],
-                    lattn_operand(w.k(chunk, y) + first_d / 64 * (C * 128) + j * 16 * 128,
-                                  C * 128));
+                    lattn_operand_down<C>(w.k(chunk, y) + first_d / 64 * (C * 128), j));
         });
         lattn_wgmma_commit();
     }

@@ -20,6 +20,10 @@ struct lattn_memories {
     const void *slot_out;
     float *work;
 };
+/* A kernel's own. */
+#define LATTN_MEMORIES                                                                             \
+    (lattn_memories{q, k, v, o, slopes, cu_seqlens, has_initial, state_in, slot_in, state_out,     \
+                    slot_out, work})
 
 /* D, E: d and a group's columns of e, padded to 64 or 128. */
 template <int D, int E> struct lattn_hopper_layout {
@@ -199,12 +203,6 @@ static __device__ __forceinline__ int lattn_exponent(uint32_t bits, int least)
 static __device__ __forceinline__ float lattn_power(int exponent)
 {
     return __uint_as_float((uint32_t)exponent << 23);
-}
-
-/* A slope as a rate of powers of two. */
-static __device__ __forceinline__ float lattn_hopper_slope(float slope)
-{
-    return fminf(slope * 1.4426950408889634f, 1e30f);
 }
 
 /* Of a warpgroup's 64 rows and n columns of accumulators, register i of a thread. */

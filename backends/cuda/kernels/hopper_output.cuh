@@ -56,8 +56,7 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
 
     typedef uint32_t q_tile[roomy ? D / 16 : 1][4];
 
-    /* q as A: in registers, so that shared memory is read once for both products, or where it is.
-     */
+    /* q as A: in registers, so that shared memory is read once for both products, or in place. */
     __device__ __forceinline__ void load_q(q_tile q) const
     {
         if (!roomy)
@@ -73,7 +72,7 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
     template <int n, bool transposed>
     __device__ __forceinline__ void multiply_q(float *c, const q_tile q, int i, uint64_t b) const
     {
-        const uint64_t a = lattn_operand(l.q(ring.stage) + i / 4 * (C * 128) + i % 4 * 32, 16);
+        const uint64_t a = lattn_operand_along<C>(l.q(ring.stage), i);
         if (roomy)
             lattn_wgmma<T, n>::template multiply<transposed>(c, q[roomy ? i : 0], b, i > 0);
         else
@@ -86,8 +85,7 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
         lattn_wgmma_fence();
 #pragma unroll
         for (int i = 0; i < D / 16; i++)
-            multiply_q<C, false>(
-                s, q, i, lattn_operand(l.k(ring.stage) + i / 4 * (C * 128) + i % 4 * 32, 16));
+            multiply_q<C, false>(s, q, i, lattn_operand_along<C>(l.k(ring.stage), i));
         lattn_wgmma_commit();
     }
 
@@ -97,7 +95,7 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
         lattn_wgmma_fence();
 #pragma unroll
         for (int i = 0; i < D / 16; i++)
-            multiply_q<E, true>(o, q, i, lattn_operand(l.state(turn) + i * 16 * 128, D * 128));
+            multiply_q<E, true>(o, q, i, lattn_operand_down<D>(l.state(turn), i));
         lattn_wgmma_commit();
     }
 
@@ -178,10 +176,10 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
     {
         const uint32_t v = l.v(ring.stage);
         lattn_wgmma_fence();
-        lattn_wgmma<T, E>::multiply(o, rest, lattn_operand(v, C * 128));
+        lattn_wgmma<T, E>::multiply(o, rest, lattn_operand_down<C>(v, 0));
 #pragma unroll
         for (int j = 0; j < C / 16; j++)
-            lattn_wgmma<T, E>::multiply(o, score[j], lattn_operand(v + j * 16 * 128, C * 128));
+            lattn_wgmma<T, E>::multiply(o, score[j], lattn_operand_down<C>(v, j));
         lattn_wgmma_commit();
         lattn_wgmma_wait<0>();
     }
@@ -264,8 +262,7 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
 
     /* ---- one chunk ---- */
 
-    /* Through the place of q, so that whole rows are stored in 16-byte pieces; each warp its own.
-     */
+    /* Through `staging`, so that whole rows are stored in 16-byte pieces; each warp its own. */
     __device__ __forceinline__ void store(const packed_tile o, uint16_t *to, long long stride,
                                           int rows, int columns) const
     {
@@ -366,7 +363,7 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
                 zero(to, a.o.token, w.segment.length, columns);
                 continue;
             }
-            job.slope = lattn_hopper_slope(m.slopes[a.slopes + w.head]);
+            job.slope = lattn_slope2(m.slopes[a.slopes + w.head]);
             job.make_table();
             for (int pass = w.passes(); pass > 0; pass--) {
                 int chunk = first;

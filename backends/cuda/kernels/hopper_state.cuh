@@ -43,7 +43,7 @@ template <typename T, int D, int E, bool chains> struct lattn_hopper_state {
     __device__ __forceinline__ void make_table() const
     {
         const int x = (int)threadIdx.x % 128;
-        const float slope = lattn_hopper_slope(own_slope);
+        const float slope = lattn_slope2(own_slope);
         const float w = lattn_exp2(-(float)max(63 - x, 0) * slope);
         const float next = lattn_exp2(-(float)max(62 - x, 0) * slope);
         const uint32_t high = pairs::pack(w, next);
@@ -160,7 +160,7 @@ template <typename T, int D, int E, bool chains> struct lattn_hopper_state {
 #pragma unroll
             for (int j = 0; j < C / 16; j++)
                 lattn_wgmma<T, E>::multiply(state[m], a[m][j],
-                                            lattn_operand(l.v(ring.stage) + j * 16 * 128, C * 128));
+                                            lattn_operand_down<C>(l.v(ring.stage), j));
             lattn_wgmma_commit();
         }
         lattn_wgmma_wait<0>();

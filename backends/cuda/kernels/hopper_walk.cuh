@@ -1,5 +1,5 @@
-/* Prefill on Hopper's tensor cores. A group walks sequences or segments, one after
- * another, in chunks of 64 tokens, with four warpgroups that each have one job:
+/* Prefill on Hopper's tensor cores. A group walks sequences or segments, one after another, in
+ * chunks of 64 tokens, with four warpgroups that each have one job:
  *
  *   - one copies q, k and v into shared memory, some chunks ahead (hopper_copies.cuh);
  *   - one keeps the state, and leaves a copy of it before each chunk (hopper_state.cuh);
@@ -14,8 +14,6 @@
 #include "hopper_copies.cuh"
 #include "hopper_output.cuh"
 #include "hopper_state.cuh"
-
-#define LATTN_HOPPER_THREADS 512
 
 template <typename T, int D, int E, bool chains>
 static __device__ __forceinline__ void lattn_hopper_walk(const lattn_memories &m,
@@ -50,10 +48,7 @@ static __device__ __forceinline__ void lattn_hopper_walk(const lattn_memories &m
     extern "C" __global__ void __launch_bounds__(LATTN_HOPPER_THREADS, 1)                          \
         lattn_hopper_##what##_##kind##_d##D##_e##E(LATTN_KERNEL_PARAMS)                            \
     {                                                                                              \
-        const lattn_memories memories = {q,       k,          v,           o,                      \
-                                         slopes,  cu_seqlens, has_initial, state_in,               \
-                                         slot_in, state_out,  slot_out,    work};                  \
-        lattn_hopper_walk<T, D, E, chains>(memories, a);                                           \
+        lattn_hopper_walk<T, D, E, chains>(LATTN_MEMORIES, a);                                     \
     }
 
 #endif

@@ -23,6 +23,19 @@ static __device__ __forceinline__ uint64_t lattn_operand(uint32_t at, uint32_t b
            (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+/* 16 columns, from 16 i on, of a tile of `rows` rows: products are summed along them. */
+template <int rows>
+static __device__ __forceinline__ uint64_t lattn_operand_along(uint32_t tile, int i)
+{
+    return lattn_operand(tile + i / 4 * (rows * 128) + i % 4 * 32, 16);
+}
+/* 16 rows, from 16 i on, along which products are summed. */
+template <int rows>
+static __device__ __forceinline__ uint64_t lattn_operand_down(uint32_t tile, int i)
+{
+    return lattn_operand(tile + i * 16 * 128, rows * 128);
+}
+
 static __device__ __forceinline__ void lattn_wgmma_fence(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

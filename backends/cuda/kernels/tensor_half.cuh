@@ -87,8 +87,6 @@ template <> struct lattn_pairs<__half> {
     }
 };
 
-/* Every finite float32 has a place in bfloat16's range, not so in float16's (`narrow`): there, what
- * is rounded on the way (states, scores) needs care. */
 template <typename T, bool is_narrow> struct lattn_half {
     typedef uint16_t element;
     typedef lattn_pairs<T> pairs;
@@ -197,9 +195,7 @@ template <typename T, bool is_narrow> struct lattn_half {
     }
     static __device__ __forceinline__ float load_element(uint32_t at)
     {
-        uint16_t x;
-        asm volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(at) : "memory");
-        return pairs::value(x);
+        return pairs::value(lattn_load_shared_half(at));
     }
 };
 

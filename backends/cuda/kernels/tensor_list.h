@@ -5,6 +5,14 @@
 
 #define LATTN_MAX_(a, b) ((a) > (b) ? (a) : (b))
 
+/* In a group, of kernels with mma.sync and with wgmma. */
+#define LATTN_TENSOR_THREADS 128
+#define LATTN_HOPPER_THREADS 512
+
+/* Is a pass of the lists OUTPUT? */
+#define LATTN_IS_output true
+#define LATTN_IS_state false
+
 /* Shared memory of a state of D by W in float32; its rows are 16 bytes apart in their banks. */
 #define LATTN_STATE_SHARED(D, W) (((D) * (W) + 4 * LATTN_MAX_(D, W)) * 4)
 

@@ -71,13 +71,6 @@ static __device__ __forceinline__ void lattn_store_global4(void *to, uint4 x)
                  : "memory");
 }
 
-static __device__ __forceinline__ void lattn_store_global2(void *to, uint2 x)
-{
-    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(x.x),
-                 "r"(x.y)
-                 : "memory");
-}
-
 static __device__ __forceinline__ uint32_t lattn_load_shared(uint32_t from)
 {
     uint32_t x;
@@ -127,6 +120,12 @@ static __device__ __forceinline__ long long lattn_opaque(long long x)
 {
     asm volatile("" : "+l"(x));
     return x;
+}
+
+/* A slope as a rate of powers of two; finite, as zero times it must be zero. */
+static __device__ __forceinline__ float lattn_slope2(float slope)
+{
+    return fminf(slope * 1.4426950408889634f, 1e30f);
 }
 
 /* 2^x, for x <= 0. */

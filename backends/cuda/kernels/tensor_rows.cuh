@@ -4,9 +4,6 @@
 
 #include "tensor_walk.cuh"
 
-#define LATTN_IS_output true
-#define LATTN_IS_state false
-
 #define LATTN_TENSOR_KERNEL(pass, kind, D, E, C, stages, fast, groups, e_min, e_max)               \
     extern "C" __global__ void __launch_bounds__(LATTN_TENSOR_THREADS, groups)                     \
         lattn_tensor_##pass##_##kind##_d##D##_w##E##_f##fast(LATTN_KERNEL_PARAMS)                  \

@@ -4,9 +4,8 @@
 #ifndef LATTN_TENSOR_TILE_CUH
 #define LATTN_TENSOR_TILE_CUH
 
+#include "tensor_list.h"
 #include "tensor_mma.cuh"
-
-#define LATTN_TENSOR_THREADS 128
 
 /* The byte at which chunk `chunk` of row `row` begins, in a tile of `chunks` a row. */
 template <int chunks> static __device__ __forceinline__ uint32_t lattn_tile_at(int row, int chunk)

@@ -451,7 +451,7 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
             lattn_copy_commit();
         };
         const lattn_state_decay whole = past_of(x.slope, C);
-        const float slope = fminf(x.slope * 1.4426950408889634f, 1e30f);
+        const float slope = lattn_slope2(x.slope);
         /* Not unrolled: this runs once, and fetching its code would take longer. */
 #pragma unroll 1
         for (int i = 0; i < stages - 1; i++)
