@@ -43,6 +43,30 @@ static __device__ __forceinline__ void lattn_decode_slots(const struct lattn_arg
         ((a.flags & LATTN_FLAG_STATE_OUT) && (uint64_t)slots->out >= (uint64_t)a.out.slots);
 }
 
+/* What a group has: a sequence's tokens, for a head and for `e` columns from `first_e` on. */
+struct lattn_decode_work {
+    struct lattn_sequence sequence;
+    struct lattn_slots slots;
+    int head, first_e, e;
+    lattn_i64 o_at; /* where its outputs begin */
+
+    __device__ __forceinline__ lattn_decode_work(const struct lattn_args &a, int columns,
+                                                 const unsigned char *has_initial,
+                                                 const void *slot_in, const void *slot_out)
+    {
+        struct lattn_group group;
+        lattn_group_here(a, columns, &group);
+        sequence.number = sequence.row = (lattn_i32)group.segment;
+        sequence.first = 0;
+        sequence.length = a.tokens;
+        lattn_decode_slots(a, has_initial, slot_in, slot_out, sequence.number, &slots);
+        head = group.head;
+        first_e = group.e_tile * columns;
+        e = a.e - first_e;
+        o_at = lattn_token_at(&a.o, &sequence, head, 0) + first_e;
+    }
+};
+
 template <int type> struct lattn_bits {
     typedef uint16_t of;
 };

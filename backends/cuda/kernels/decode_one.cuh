@@ -106,46 +106,36 @@ template <int type, int size, bool along_d, int D> struct lattn_decode_one {
         void *state_out, const void *slot_out, const struct lattn_args &a)
     {
         __shared__ __align__(16) shared memory;
-        struct lattn_group group;
-        struct lattn_sequence sequence;
-        struct lattn_slots slots;
-        lattn_group_here(a, columns, &group);
-        sequence.number = sequence.row = (lattn_i32)group.segment;
-        sequence.first = 0;
-        sequence.length = 1;
-        lattn_decode_slots(a, has_initial, slot_in, slot_out, sequence.number, &slots);
-        const int head = group.head, first_e = group.e_tile * columns, e = a.e - first_e;
-        const lattn_i64 o_at = lattn_token_at(&a.o, &sequence, head, 0) + first_e;
-        if (slots.padding) {
-            lattn_decode_pad<type, columns, threads>(o, o_at, e, 1, a);
+        const lattn_decode_work w(a, columns, has_initial, slot_in, slot_out);
+        if (w.slots.padding) {
+            lattn_decode_pad<type, columns, threads>(o, w.o_at, w.e, 1, a);
             return;
         }
 
         /* From line to line; the thread's first element; lines there are from there on. */
         const lattn_i64 in_next = along_d ? a.in.e : a.in.d, out_next = along_d ? a.out.e : a.out.d;
-        const int first_unit = (along_d ? 0 : first_e) + unit();
-        const int first_line = (along_d ? first_e : 0) + line();
+        const int first_unit = (along_d ? 0 : w.first_e) + unit();
+        const int first_line = (along_d ? w.first_e : 0) + line();
         const int real =
             first_unit < (along_d ? a.d : a.e) ? (along_d ? a.e : a.d) - first_line : 0;
         const char *from =
             (const char *)state_in +
-            (lattn_state_at(&a.in, slots.in, head) + first_line * in_next + first_unit) * size;
+            (lattn_state_at(&a.in, w.slots.in, w.head) + first_line * in_next + first_unit) * size;
         uint4 s[lines];
 #pragma unroll
         for (int i = 0; i < lines; i++, from += in_next * size) {
             s[i] = make_uint4(0, 0, 0, 0);
-            if (i < real && slots.initial)
+            if (i < real && w.slots.initial)
                 s[i] = __ldcs((const uint4 *)from);
         }
         if (threadIdx.x == threads - 1)
-            memory.decay[0] = lattn_decay_weight(slopes[a.slopes + head], 1);
-        lattn_decode_gather<type, D, columns, warps>(memory.token, q, k, v, sequence, head, first_e,
-                                                     1, a);
+            memory.decay[0] = lattn_decay_weight(slopes[a.slopes + w.head], 1);
+        lattn_decode_gather<type, D, columns, warps>(memory.token, q, k, v, w.sequence, w.head,
+                                                     w.first_e, 1, a);
         __syncthreads();
 
-        char *const to =
-            (char *)state_out +
-            (lattn_state_at(&a.out, slots.out, head) + first_line * out_next + first_unit) * size;
+        const lattn_i64 to_first = lattn_state_at(&a.out, w.slots.out, w.head);
+        char *const to = (char *)state_out + (to_first + first_line * out_next + first_unit) * size;
         if (size == 4)
             step<LATTN_TYPE_F32>(memory, s, to, out_next * size, real);
         else if (a.in.type == LATTN_TYPE_BF16)
@@ -155,12 +145,12 @@ template <int type, int size, bool along_d, int D> struct lattn_decode_one {
         __syncthreads();
 
 #pragma unroll 1
-        for (int j = threadIdx.x; j < columns && j < e; j += threads) {
+        for (int j = threadIdx.x; j < columns && j < w.e; j += threads) {
             float sum = 0.0f;
 #pragma unroll
             for (int i = 0; i < parts; i++)
                 sum += memory.sums[i][j];
-            lattn_store(type, o, o_at + j, sum * a.scale);
+            lattn_store(type, o, w.o_at + j, sum * a.scale);
         }
     }
 };

@@ -159,29 +159,20 @@ template <int type, bool along_d, int D> struct lattn_decode_wide {
         void *state_out, const void *slot_out, void *kept, const struct lattn_args &a)
     {
         __shared__ __align__(16) shared memory;
-        struct lattn_group group;
-        struct lattn_sequence sequence;
-        struct lattn_slots slots;
-        lattn_group_here(a, columns, &group);
-        sequence.number = sequence.row = (lattn_i32)group.segment;
-        sequence.first = 0;
-        sequence.length = a.tokens;
-        lattn_decode_slots(a, has_initial, slot_in, slot_out, sequence.number, &slots);
-        const int head = group.head, tokens = (int)a.tokens, first_e = group.e_tile * columns;
-        const int e = a.e - first_e;
-        const lattn_i64 o_at = lattn_token_at(&a.o, &sequence, head, 0) + first_e;
-        if (slots.padding) {
-            lattn_decode_pad<type, columns, threads>(o, o_at, e, tokens, a);
+        const lattn_decode_work w(a, columns, has_initial, slot_in, slot_out);
+        const int tokens = (int)a.tokens;
+        if (w.slots.padding) {
+            lattn_decode_pad<type, columns, threads>(o, w.o_at, w.e, tokens, a);
             return;
         }
 
         __align__(16) float s[pieces][4] = {};
-        if (slots.initial)
-            get(s, place(a.in, slots.in, head, first_e, a), a.in.type, state_in);
+        if (w.slots.initial)
+            get(s, place(a.in, w.slots.in, w.head, w.first_e, a), a.in.type, state_in);
         if (threadIdx.x == threads - 1)
-            memory.decay[0] = lattn_decay_weight(slopes[a.slopes + head], 1);
-        lattn_decode_gather<type, D, columns, warps>(memory.token, q, k, v, sequence, head, first_e,
-                                                     tokens, a);
+            memory.decay[0] = lattn_decay_weight(slopes[a.slopes + w.head], 1);
+        lattn_decode_gather<type, D, columns, warps>(memory.token, q, k, v, w.sequence, w.head,
+                                                     w.first_e, tokens, a);
         __syncthreads();
 
         const float decay = memory.decay[0];
@@ -193,12 +184,12 @@ template <int type, bool along_d, int D> struct lattn_decode_wide {
             lattn_decode_reduce<width, along_d ? 1 : lanes, along_d ? lanes : 32>(
                 sums, memory.sums[along_d ? 0 : threadIdx.x / 32][t] + column());
             if (a.flags & LATTN_FLAG_KEPT) {
-                const lattn_i64 slot = (lattn_i64)sequence.number * tokens + t;
-                put(s, place(a.kept, slot, head, first_e, a), a.kept.type, kept);
+                const lattn_i64 slot = (lattn_i64)w.sequence.number * tokens + t;
+                put(s, place(a.kept, slot, w.head, w.first_e, a), a.kept.type, kept);
             }
         }
         if (a.flags & LATTN_FLAG_STATE_OUT)
-            put(s, place(a.out, slots.out, head, first_e, a), a.out.type, state_out);
+            put(s, place(a.out, w.slots.out, w.head, w.first_e, a), a.out.type, state_out);
         __syncthreads();
 
 #pragma unroll 1
@@ -206,10 +197,10 @@ template <int type, bool along_d, int D> struct lattn_decode_wide {
             const int t = i / columns, j = i % columns;
             float sum = 0.0f;
 #pragma unroll
-            for (int w = 0; w < (along_d ? 1 : warps); w++)
-                sum += memory.sums[w][t][j];
-            if (j < e)
-                lattn_store(type, o, o_at + t * a.o.token + j, sum * a.scale);
+            for (int part = 0; part < (along_d ? 1 : warps); part++)
+                sum += memory.sums[part][t][j];
+            if (j < w.e)
+                lattn_store(type, o, w.o_at + t * a.o.token + j, sum * a.scale);
         }
     }
 };
