@@ -20,10 +20,13 @@ static double part(uint16_t tile, int32_t extent)
     return tile && tile < extent ? (double)tile / extent : 1;
 }
 
-/* The time that the row's `groups` groups take for one token each. */
+/* The time that the row's `groups` groups take for one token each; infinite for more of them than a
+ * launch can have. */
 static double token_time(const struct lattn_caps *caps, const struct lattn_request *request,
                          const struct lattn_kernel_row *row, uint64_t groups)
 {
+    if (groups > caps->max_groups)
+        return INFINITY;
     uint64_t units = caps->compute_units ? caps->compute_units : 1;
     double pace = row->pace ? row->pace / 100.0 : 1;
     double each = groups ? (double)((groups - 1) / units + 1) : 0;

@@ -300,6 +300,27 @@ static void rows_by_pace(void **state)
     close_bench();
 }
 
+/* A launch that the device cannot take is no choice, however fast it would be. */
+static void rows_by_most_groups(void **state)
+{
+    (void)state;
+    static const struct lattn_kernel_row rows[] = {
+        WALK("wide", ANY, .pace = 130),
+        WALK("narrow", ANY, .e_tile = 32, .pace = 120),
+    };
+    fake.caps.compute_units = 16;
+    fake.caps.max_groups = 1000;
+    open_bench(rows, 2);
+    lattn_prefill_params p = some_prefill(60, 5000, 8, 64);
+    run(&p);
+    assert_launched(0, "narrow", 960);
+    p.batch++;
+    p.heads = 16;
+    run(&p);
+    assert_launched(0, "wide", 976);
+    close_bench();
+}
+
 /* No more groups than run at once, if they can share the work; sequences that differ in length are
  * not shared out beforehand. */
 static void rows_that_take_turns(void **state)
@@ -385,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup(walking_rows, bench_reset),
         cmocka_unit_test_setup(chaining_rows, bench_reset),
         cmocka_unit_test_setup(rows_by_pace, bench_reset),
+        cmocka_unit_test_setup(rows_by_most_groups, bench_reset),
         cmocka_unit_test_setup(rows_by_padding, bench_reset),
         cmocka_unit_test_setup(one_launch_or_three, bench_reset),
         cmocka_unit_test_setup(rows_that_take_turns, bench_reset),

@@ -211,7 +211,7 @@ static bool take_scale(PyObject *object, float *scale)
     if (!PyFloat_Check(object))
         return false;
     *scale = (float)PyFloat_AS_DOUBLE(object);
-    return true;
+    return *scale != 0; /* to the library, 0 would mean 1 */
 }
 
 /* ---- tensors, streams ------------------------------------------------------------------------ */

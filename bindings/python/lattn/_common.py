@@ -54,3 +54,9 @@ def check_shape(name, shape, expected):
 def check_heads(heads, qk_heads):
     if qk_heads == 0 or heads % qk_heads:
         raise ValueError(f'q has {qk_heads} heads, v has {heads}: the first must divide the second')
+
+
+def check_scale(scale):
+    """Refuses what is 0 in float32: to the C side that would mean 1."""
+    if isinstance(scale, (float, int)) and abs(scale) <= 2.0 ** -150:
+        raise ValueError(f'scale = {scale}: must not be 0')

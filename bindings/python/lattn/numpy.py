@@ -5,7 +5,8 @@ default is the best device of the machine; backend="reference" is the float64 re
 """
 import numpy
 
-from ._common import BLOCK, DECAYS, PRECISIONS, check_heads, check_shape, choice, device, stream
+from ._common import (BLOCK, DECAYS, PRECISIONS, check_heads, check_scale, check_shape, choice,
+                      device, stream)
 
 __all__ = ['lightning_attention', 'linear_decode_forward']
 
@@ -71,6 +72,7 @@ def lightning_attention(q, k, v, ed, block_size=BLOCK, kv_history=None, *, decay
     check_shape('v', v.shape, (b, None, n, None))
     h, e = v.shape[1], v.shape[3]
     check_heads(h, qk_heads)
+    check_scale(scale)
     if ed.size != h:
         raise ValueError(f'ed has {ed.size} values: must have one for each of {h} heads')
     o = numpy.empty((b, h, n, e), q.dtype)
@@ -110,6 +112,7 @@ def linear_decode_forward(q, k, v, kv_caches, slope_rate, slot_idx, *, scale=1.0
     check_shape('v', v.shape, (b, None, tokens, None))
     h, e = v.shape[1], v.shape[3]
     check_heads(h, qk_heads)
+    check_scale(scale)
     check_shape('kv_caches', caches.shape, (None, h, d, e))
     check_shape('slot_idx', slot_idx.shape, (b,))
     if slope_rate.size != h:

@@ -7,7 +7,7 @@ fake kernel, so that torch.compile traces it. None has a backward pass.
 import torch
 
 from . import _lattn
-from ._common import BLOCK, DECAYS, PRECISIONS, check_heads, check_shape, choice
+from ._common import BLOCK, DECAYS, PRECISIONS, check_heads, check_scale, check_shape, choice
 from ._common import stream as _stream
 from ._lattn import Error
 
@@ -55,6 +55,7 @@ def _check_slopes(slopes, device, heads):
 def _check_scale(scale):
     if not isinstance(scale, (float, int, torch.SymFloat)):
         raise TypeError(f'scale is a {type(scale).__name__}: must be a number')
+    check_scale(scale)
 
 
 # ---- from tensors to the C side ------------------------------------------------------------------
@@ -289,6 +290,8 @@ def lightning_attention_packed(q, k, v, ed, kv_caches, query_start_loc, state_in
     if state_indices.dim() != 1:
         check_shape('state_indices', state_indices.shape, (None,))
     check_shape('query_start_loc', query_start_loc.shape, (state_indices.shape[0] + 1,))
+    if kv_caches.shape[0] == 0 and state_indices.shape[0]:  # to the C side: no states
+        raise ValueError('kv_caches has no rows: every sequence needs one')
     if has_initial_state is not None:
         _check('has_initial_state', has_initial_state, device, (torch.bool, torch.uint8))
         check_shape('has_initial_state', has_initial_state.shape, state_indices.shape)

@@ -54,6 +54,8 @@ def test_errors_carry_the_message():
         lattn.numpy.lightning_attention(x, x, x, numpy.zeros(1, 'float32'))
     with pytest.raises(TypeError, match='q.dtype'):
         lattn.numpy.lightning_attention(x.astype('float64'), x, x, numpy.zeros(1, 'float32'))
+    with pytest.raises(ValueError, match='scale = 0: must not be 0'):
+        lattn.numpy.lightning_attention(x, x, x, numpy.zeros(1, 'float32'), scale=0)
     with pytest.raises(lattn.Error, match='no_such'):
         lattn.numpy.lightning_attention(x, x, x, numpy.zeros(1, 'float32'), backend='no_such')
 
