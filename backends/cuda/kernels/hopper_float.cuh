@@ -26,15 +26,6 @@ struct lattn_hopper_float : lattn_hopper_float_shape<D, parts, output> {
     using state_io = typename shape::state_io;
     using state_tile = typename shape::state_tile;
 
-    static __device__ __forceinline__ void zero(float *to, long long stride, long long rows,
-                                                int columns)
-    {
-        for (long long i = threadIdx.x; i < rows * E; i += LATTN_HOPPER_THREADS) {
-            if (i % E < columns)
-                to[i / E * stride + i % E] = 0.0f;
-        }
-    }
-
     static __device__ __forceinline__ void run(const lattn_memories &m, const struct lattn_args &a)
     {
         extern __shared__ unsigned char memory[];
@@ -55,7 +46,8 @@ struct lattn_hopper_float : lattn_hopper_float_shape<D, parts, output> {
             (float *)m.o + lattn_token_at(&a.o, &segment.sequence, head, segment.first) + first_e;
         if (slots.padding) {
             if (output)
-                zero(o_to, a.o.token, segment.length, a.e - first_e);
+                lattn_rows_zero<E>(o_to, a.o.token, segment.length, a.e - first_e, threadIdx.x,
+                                   LATTN_HOPPER_THREADS);
             return;
         }
 

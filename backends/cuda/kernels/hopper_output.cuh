@@ -336,15 +336,6 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
 
     /* ---- all chunks ---- */
 
-    static __device__ __forceinline__ void zero(uint16_t *to, long long stride, long long rows,
-                                                int columns)
-    {
-        for (long long i = (int)threadIdx.x % 128 + turn * 128; i < rows * E; i += 256) {
-            if (i % E < columns)
-                to[i / E * stride + i % E] = 0;
-        }
-    }
-
     static __device__ __forceinline__ void run(const layout &l, const lattn_memories &m,
                                                const struct lattn_args &a)
     {
@@ -360,7 +351,8 @@ template <typename T, int D, int E, int turn, bool chains> struct lattn_hopper_o
             uint16_t *const to = (uint16_t *)m.o + w.at(a.o, w.head) + w.first_e;
             const int columns = a.e - w.first_e;
             if (w.slots.padding) {
-                zero(to, a.o.token, w.segment.length, columns);
+                lattn_rows_zero<E>(to, a.o.token, w.segment.length, columns,
+                                   (int)threadIdx.x % 128 + turn * 128, 256);
                 continue;
             }
             job.slope = lattn_slope2(m.slopes[a.slopes + w.head]);

@@ -67,4 +67,16 @@ static __device__ __forceinline__ void lattn_chunk_store(element *to, uint32_t f
                           j * (int)sizeof(element) % 4 * 8);
 }
 
+/* Zero outputs, of a padding sequence: the first `have` of `columns` in each row. */
+template <int columns, typename element>
+static __device__ __forceinline__ void lattn_rows_zero(element *to, long long stride,
+                                                       long long rows, int have, long long thread,
+                                                       int threads)
+{
+    for (long long i = thread; i < rows * columns; i += threads) {
+        if (i % columns < have)
+            to[i / columns * stride + i % columns] = 0;
+    }
+}
+
 #endif

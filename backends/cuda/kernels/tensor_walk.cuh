@@ -413,15 +413,6 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         }
     }
 
-    static __device__ __forceinline__ void zero(element *to, long long stride, long long rows,
-                                                int columns)
-    {
-        for (long long i = threadIdx.x; i < rows * width; i += LATTN_TENSOR_THREADS) {
-            if (i % width < columns)
-                to[i / width * stride + i % width] = 0;
-        }
-    }
-
     /* Where a segment's rows begin. */
     struct rows {
         const element *q, *k, *v;
@@ -575,7 +566,8 @@ template <typename P, int D, int E, int C, int stages, bool fast, bool output> s
         };
         if (slots.padding) {
             if (output)
-                zero(x.o, a.o.token, segment.length, x.columns);
+                lattn_rows_zero<width>(x.o, a.o.token, segment.length, x.columns, threadIdx.x,
+                                       LATTN_TENSOR_THREADS);
             return;
         }
 
