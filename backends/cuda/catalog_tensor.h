@@ -88,13 +88,9 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
      .e_tile = (E),                                                                                \
      .groups_per_unit = 1,                                                                         \
      .pace = (percent)},
-#define HOPPER_BOTH(kind, D, E, least_e, most_e, percent)                                          \
+#define HOPPER_ROWS(kind, D, E, least_e, most_e, percent)                                          \
     HOPPER_ROW(output, LATTN_CAN_TAKE_TURNS, kind, D, E, least_e, most_e, percent)                 \
     HOPPER_ROW(chain, LATTN_CAN_CHAIN, kind, D, E, least_e, most_e, percent)
-#define HOPPER_ROWS_bf16(D, E, least_e, most_e, percent)                                           \
-    HOPPER_BOTH(bf16, D, E, least_e, most_e, percent)
-#define HOPPER_ROWS_f16(D, E, least_e, most_e, percent)                                            \
-    HOPPER_BOTH(f16, D, E, least_e, most_e, percent)
 
 #define HOPPER_FLOAT_ROW(what, kind, D, parts)                                                     \
     {.entry = "lattn_hopper_" #what "_" #kind "_d" #D,                                             \
@@ -168,8 +164,8 @@ extern const unsigned char lattn_cuda_image_decode_wide[];
     LATTN_DECODE_LIST(DECODE_WIDE_ROWS, kind)
 
 #define TENSOR_ROWS                                                                                \
-    LATTN_HOPPER_LIST(HOPPER_ROWS_bf16)                                                            \
-    LATTN_HOPPER_LIST(HOPPER_ROWS_f16)                                                             \
+    LATTN_HOPPER_LIST(HOPPER_ROWS, bf16)                                                           \
+    LATTN_HOPPER_LIST(HOPPER_ROWS, f16)                                                            \
     LATTN_HOPPER_FLOAT_LIST(HOPPER_FLOAT_ROW)                                                      \
     LATTN_TENSOR_HALF(TENSOR_ROW, bf16)                                                            \
     LATTN_TENSOR_HALF(TENSOR_ROW, f16)                                                             \

@@ -43,12 +43,18 @@ static __device__ __forceinline__ void lattn_hopper_walk(const lattn_memories &m
     }
 }
 
+#define LATTN_HOPPER_TYPE_bf16 __nv_bfloat16
+#define LATTN_HOPPER_TYPE_f16 __half
+
 /* `what`: output, or chain for those that can take part in one (chain.cuh) and are slower. */
-#define LATTN_HOPPER_KERNEL(what, T, kind, D, E, chains)                                           \
+#define LATTN_HOPPER_KERNEL(what, kind, D, E, chains)                                              \
     extern "C" __global__ void __launch_bounds__(LATTN_HOPPER_THREADS, 1)                          \
         lattn_hopper_##what##_##kind##_d##D##_e##E(LATTN_KERNEL_PARAMS)                            \
     {                                                                                              \
-        lattn_hopper_walk<T, D, E, chains>(LATTN_MEMORIES, a);                                     \
+        lattn_hopper_walk<LATTN_HOPPER_TYPE_##kind, D, E, chains>(LATTN_MEMORIES, a);              \
     }
+#define LATTN_HOPPER_KERNELS(kind, D, E, e_min, e_max, pace)                                       \
+    LATTN_HOPPER_KERNEL(output, kind, D, E, false)                                                 \
+    LATTN_HOPPER_KERNEL(chain, kind, D, E, true)
 
 #endif

@@ -72,12 +72,12 @@
 #define LATTN_HOPPER_SHARED(D, E)                                                                  \
     (LATTN_HOPPER_STAGES(D, E) * LATTN_HOPPER_STAGE(D, E) + LATTN_HOPPER_FIXED(D, E))
 
-/* X(D, E, e_min, e_max, pace) */
-#define LATTN_HOPPER_LIST(X)                                                                       \
-    X(64, 64, 1, 64, 120)                                                                          \
-    X(64, 128, 65, 256, 125)                                                                       \
-    X(128, 64, 1, 256, 130)                                                                        \
-    X(128, 128, 65, 256, 120)
+/* X(kind, D, E, e_min, e_max, pace) */
+#define LATTN_HOPPER_LIST(X, kind)                                                                 \
+    X(kind, 64, 64, 1, 64, 120)                                                                    \
+    X(kind, 64, 128, 65, 256, 125)                                                                 \
+    X(kind, 128, 64, 1, 256, 130)                                                                  \
+    X(kind, 128, 128, 65, 256, 120)
 
 /* Of a walk with wgmma in float32 (hopper_float.cuh), of `parts` parts an element: tiles of q, k
  * and S by parts, of v and of what comes from the state, tables of weights, barriers, alignment. */
