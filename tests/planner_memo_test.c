@@ -38,15 +38,13 @@ static void plans_remembered(void **state)
 {
     (void)state;
     static const struct lattn_kernel_row rows[] = {
-        WALK("tf32", ANY, .needs = LATTN_NEEDS_TF32_ALLOWED | LATTN_NEEDS_ALIGN16, .e_tile = 32),
+        WALK("tf32", ANY_SIZE, .types = LATTN_TYPES_F32,
+             .needs = LATTN_NEEDS_TF32_ALLOWED | LATTN_NEEDS_ALIGN16),
         {.entry = "chain",
          .pass = LATTN_PASS_OUTPUT,
-         .types = LATTN_TYPES_ALL,
-         .d_min = 1,
-         .d_max = 64,
-         .e_min = 1,
-         .e_max = 256,
-         .threads = 64,
+         .types = LATTN_TYPES_F32 | LATTN_TYPES_F16,
+         ANY_SIZE,
+         .d_step = 64,
          .can = LATTN_CAN_WALK | LATTN_CAN_CHAIN,
          .needs = LATTN_NEEDS_ALIGN16,
          .e_tile = 32},
@@ -55,6 +53,7 @@ static void plans_remembered(void **state)
         {.entry = "scan", .pass = LATTN_PASS_SCAN, ANY},
     };
     lattn_prefill_params p = some_prefill(2, 3000, 3, 64);
+    p.dtype = LATTN_F16;
     p.e = 64;
     p.max_tokens = 3000;
     enum {
@@ -76,10 +75,11 @@ static void plans_remembered(void **state)
     lattn_prefill_params calls[CALLS];
     for (int i = 0; i < CALLS; i++)
         calls[i] = p;
-    calls[TYPE].dtype = LATTN_F16;
+    calls[TYPE].dtype = LATTN_BF16;
+    calls[PRECISION].dtype = LATTN_F32;
     calls[PRECISION].precision = LATTN_PRECISION_TF32;
-    calls[D].d = 65;
-    calls[E].e = 65;
+    calls[D].d = 48;
+    calls[E].e = 80;
     calls[OFFERS].q.offset = 4;
     calls[TOKENS].tokens = 30000;
     calls[BATCH].batch = 3;
