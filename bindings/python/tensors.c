@@ -266,8 +266,9 @@ static PyObject *new_like(PyObject *object, const DLTensor *v, DLTensor *tensor)
     return readable(PyObject_CallOneArg(torch.empty_like, object), tensor);
 }
 
-/* The lattn stream of this thread for torch's current stream of the device. Borrowed; the last one
- * asked for is at hand. NULL: an exception is set. */
+/* The lattn stream of this thread for torch's current stream of the device; the last one asked for
+ * is at hand. A new reference: the only other may be the one here, where this thread has the number
+ * of one that has ended, and the next thread that asks lets it go. NULL: an exception is set. */
 static stream_object *stream_of(DLDevice device)
 {
     static struct {
@@ -282,13 +283,17 @@ static stream_object *stream_of(DLDevice device)
     if (gpu && torch.api->current_work_stream(device.device_type, device.device_id, &native))
         return NULL;
     if (last.stream && last.thread == thread && last.native == native &&
-        last.device.device_type == device.device_type && last.device.device_id == device.device_id)
+        last.device.device_type == device.device_type &&
+        last.device.device_id == device.device_id) {
+        Py_INCREF(last.stream);
         return (stream_object *)last.stream;
+    }
     PyObject *stream = gpu ? PyObject_CallFunction(torch.streams, "iN", device.device_id,
                                                    PyLong_FromVoidPtr(native))
                            : PyObject_CallNoArgs(torch.streams);
     if (!stream)
         return NULL;
+    Py_INCREF(stream);
     Py_XSETREF(last.stream, stream);
     last.thread = thread;
     last.device = device;
@@ -322,6 +327,7 @@ static PyObject *run_prefill(DLDevice device, lattn_prefill_params *params, PyOb
         int64_t shape = (int64_t)bytes, stride = 1;
         DLTensor wanted = {NULL, device, 1, {kDLUInt, 8, 1}, &shape, &stride, 0};
         if (torch.api->managed_tensor_allocator(&wanted, &workspace, NULL, ignore)) {
+            Py_DECREF((PyObject *)stream);
             Py_DECREF(result);
             return pass();
         }
@@ -332,6 +338,7 @@ static PyObject *run_prefill(DLDevice device, lattn_prefill_params *params, PyOb
         status = lattn_prefill(stream->stream, params);
         Py_END_ALLOW_THREADS;
     }
+    Py_DECREF((PyObject *)stream);
     if (workspace && workspace->deleter)
         workspace->deleter(workspace);
     if (!status)
@@ -454,8 +461,10 @@ PyObject *lattn_python_decode(PyObject *module, PyObject *const *args, Py_ssize_
     stream_object *stream = stream_of(q[0].device);
     PyObject *out =
         stream ? new_tensor(args[0], shape, params.tokens == 1 ? 2 : 3, false, &o) : NULL;
-    if (!out)
+    if (!out) {
+        Py_XDECREF((PyObject *)stream);
         return NULL;
+    }
     params.o = (lattn_tensor){o.data, 0, params.tokens * width, heads.e, width};
     lattn_status status = lattn_decode_prepare(stream->stream, &params);
     if (!status) {
@@ -463,6 +472,7 @@ PyObject *lattn_python_decode(PyObject *module, PyObject *const *args, Py_ssize_
         status = lattn_decode(stream->stream, &params);
         Py_END_ALLOW_THREADS;
     }
+    Py_DECREF((PyObject *)stream);
     if (status) {
         Py_DECREF(out);
         return lattn_python_raise(status);

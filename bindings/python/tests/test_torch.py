@@ -1,4 +1,7 @@
 """The torch functions on every device of torch, against a float64 recurrence."""
+import threading
+import time
+
 import pytest
 
 torch = pytest.importorskip('torch')
@@ -302,3 +305,32 @@ def test_graph_of_prefill():
     expected = start.clone()
     wanted = step(expected)
     assert torch.equal(o, wanted) and torch.equal(caches, expected)
+
+
+def test_threads_that_end():
+    """A new thread may have the number of one that has ended, whose stream others then let go of."""
+    stop, wrong = time.monotonic() + 3, []
+
+    def decode(tokens):
+        q, pool, slopes = torch.randn(1, 2, tokens, 8), torch.randn(2, 2, 8, 8), torch.rand(2)
+        before = pool[1:].clone()
+        o = lattn.linear_decode_forward(q, q, q, pool, slopes, torch.tensor([1]))
+        return o, q, slopes, before
+
+    def work(tokens):
+        while time.monotonic() < stop:
+            o, q, slopes, before = decode(tokens)
+            same, _ = lattn.lightning_attention(q, q, q, slopes, kv_history=before)
+            if not torch.allclose(o, same.transpose(1, 2).reshape(o.shape), atol=1e-5):
+                wrong.append(o)
+
+    threads = [threading.Thread(target=work, args=(1 + i % 3,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    while time.monotonic() < stop:
+        ends = threading.Thread(target=decode, args=(1,))
+        ends.start()
+        ends.join()
+    for thread in threads:
+        thread.join()
+    assert not wrong
