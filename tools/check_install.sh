@@ -24,6 +24,8 @@ unshare --map-root-user --net true 2>/dev/null && offline="unshare --map-root-us
 $offline meson setup "$scratch/build" "$source" --prefix="$scratch/first" --libdir=lib $options >/dev/null
 $offline meson install -C "$scratch/build" --quiet >/dev/null
 mv "$scratch/first" "$scratch/prefix"
+echo "the command, from its prefix:"
+"$scratch/prefix/bin/lattn" devices --backend reference
 
 export PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" LD_LIBRARY_PATH="$scratch/prefix/lib"
 for static in 0 1; do
