@@ -25,7 +25,7 @@ $offline meson setup "$scratch/build" "$source" --prefix="$scratch/first" --libd
 $offline meson install -C "$scratch/build" --quiet >/dev/null
 mv "$scratch/first" "$scratch/prefix"
 echo "the command, from its prefix:"
-"$scratch/prefix/bin/lattn" devices --backend reference
+"$scratch/prefix/bin/lattn" devices
 
 export PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" LD_LIBRARY_PATH="$scratch/prefix/lib"
 for static in 0 1; do
