@@ -26,7 +26,7 @@ static double token_time(const struct lattn_caps *caps, const struct lattn_reque
                          const struct lattn_kernel_row *row, uint64_t groups)
 {
     if (groups > caps->max_groups)
-        return INFINITY;
+        return (double)INFINITY;
     uint64_t units = caps->compute_units ? caps->compute_units : 1;
     double pace = row->pace ? row->pace / 100.0 : 1;
     double each = groups ? (double)((groups - 1) / units + 1) : 0;
