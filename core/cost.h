@@ -13,10 +13,6 @@ struct lattn_choice {
     bool may_chain;                                       /* segments without a scan */
 };
 
-/* A call of this cost keeps the device busy for some fractions of a millisecond, and the host is
- * far ahead of it. */
-#define LATTN_LONG_COST 8192.0
-
 /* The segment length that the model expects to be fastest, or LATTN_WHOLE_SEQUENCE; and the time
  * it expects then, to be compared with other choices for the same call. */
 int32_t lattn_choose_segment(const struct lattn_caps *caps, const struct lattn_request *request,

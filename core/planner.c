@@ -6,6 +6,10 @@
 #include "error.h"
 #include "tiling.h"
 
+/* A call of this cost (cost.h) keeps the device busy for some fractions of a millisecond, and the
+ * host is far ahead of it. */
+#define LONG_COST 8192.0
+
 static const char *const pass_names[LATTN_PASS_COUNT] = {
     [LATTN_PASS_STATE] = "state",
     [LATTN_PASS_SCAN] = "scan",
@@ -224,8 +228,7 @@ static lattn_status plan_segments(const struct lattn_device *device,
 }
 
 /* Is there a row that may compute the call in one launch over segments? */
-static bool may_chain_somehow(const struct lattn_device *device,
-                              const struct lattn_request *request)
+static bool any_row_chains(const struct lattn_device *device, const struct lattn_request *request)
 {
     const uint32_t count = device->backend->row_count;
     for (uint32_t i = 0; i < count; i++) {
@@ -285,10 +288,10 @@ lattn_status lattn_plan_prefill(const struct lattn_device *device,
         find_row(device, kind, LATTN_PASS_STATE, request->offers, 0),
         find_row(device, kind, LATTN_PASS_SCAN, request->offers, 0),
     };
-    const bool chains = may_chain_somehow(device, request);
+    const bool chains = any_row_chains(device, request);
     struct way way = choose_way(device, request, rows, !chains);
     /* Where one launch would do, three are worth the host's time only for long work. */
-    if (chains && way.cost > LATTN_LONG_COST)
+    if (chains && way.cost > LONG_COST)
         way = choose_way(device, request, rows, true);
     if (way.row < backend->row_count) {
         if (way.segment == LATTN_WHOLE_SEQUENCE)

@@ -349,6 +349,15 @@ static PyObject *run_prefill(DLDevice device, lattn_prefill_params *params, PyOb
 
 /* ---- the functions --------------------------------------------------------------------------- */
 
+static void set_heads(lattn_prefill_params *params, const struct heads *heads)
+{
+    params->heads = heads->heads;
+    params->qk_heads = heads->qk_heads;
+    params->d = heads->d;
+    params->e = heads->e;
+    params->dtype = heads->dtype;
+}
+
 /* prefill(q, k, v, slopes, kv_history, decay, precision, scale) -> (o, states) or None */
 PyObject *lattn_python_prefill(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -364,11 +373,7 @@ PyObject *lattn_python_prefill(PyObject *module, PyObject *const *args, Py_ssize
         return pass();
     params.batch = q[0].shape[0];
     params.tokens = q[0].shape[2];
-    params.heads = heads.heads;
-    params.qk_heads = heads.qk_heads;
-    params.d = heads.d;
-    params.e = heads.e;
-    params.dtype = heads.dtype;
+    set_heads(&params, &heads);
     params.decay = (lattn_decay)PyLong_AsLong(args[5]);
     params.precision = (lattn_precision)PyLong_AsLong(args[6]);
     params.q = dense(&q[0]);
@@ -410,11 +415,7 @@ PyObject *lattn_python_prefill_packed(PyObject *module, PyObject *const *args, P
     params.batch = q[6].shape[0];
     params.tokens = q[0].shape[0];
     params.max_tokens = PyLong_AsLongLong(args[8]);
-    params.heads = heads.heads;
-    params.qk_heads = heads.qk_heads;
-    params.d = heads.d;
-    params.e = heads.e;
-    params.dtype = heads.dtype;
+    set_heads(&params, &heads);
     params.decay = (lattn_decay)PyLong_AsLong(args[9]);
     params.precision = (lattn_precision)PyLong_AsLong(args[10]);
     params.q = packed(&q[0]);
